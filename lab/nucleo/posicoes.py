@@ -282,7 +282,7 @@ def senoides_em(
     Existe para medir o estrago de cada precisão e de cada forma de escrever a frequência.
 
     Argumentos:
-        forma: "potencia" calcula base^(−2i/d); "exp_log" calcula exp(−(2i/d)·ln base).
+        forma: "potencia" calcula 1/base^(2i/d); "exp_log" calcula exp(−(2i/d)·ln base).
     Devolve:
         (T, d) em `dtype`, disposição do artigo. Em float16 posições acima de 65 504 dão NaN:
         o número já não cabe no tipo.
@@ -309,7 +309,7 @@ def frequencias_em(
     exigir_par(d, "d")
     indices = torch.arange(0, d, 2).to(dtype)
     if forma == "potencia":
-        return torch.tensor(base, dtype=dtype) ** (-indices / d)
+        return 1 / torch.tensor(base, dtype=dtype) ** (indices / d)
     if forma == "exp_log":
         return torch.exp(indices * (-math.log(base) / d))
     raise ErroDePosicao(
