@@ -253,6 +253,7 @@ class Aula:
 
     def _desenhar(self, titulo: str, nomes: list[str], linhas: list[list[str]], numericas) -> None:
         from rich import box
+        from rich.measure import Measurement
         from rich.table import Table
         from rich.text import Text
 
@@ -274,7 +275,9 @@ class Aula:
             desenho.add_column(nome.strip(), justify=lado, overflow="fold", min_width=minimo)
         for linha in linhas:
             desenho.add_row(*[Text(c) for c in linha])
-        if self._console.measure(desenho).minimum <= self._console.width:
+        # Medido sem o limite da tela: o rich encolheria a conta junto com a tabela.
+        sem_limite = self._console.options.update(max_width=10_000)
+        if Measurement.get(self._console, sem_limite, desenho).minimum <= self._console.width:
             self._console.print(desenho)
             return
         # Não cabe na largura: cada linha vira uma ficha, e nenhum número é cortado.

@@ -603,8 +603,8 @@ def tamanhos() -> tuple[Quadro, list[Conferencia]]:
         pior = max(abs(a_mao[p] - conta[p]) for p in conta)
         conferencias.append(Conferencia(f"{t.nome}: pior peça da conta à mão", pior))
     colunas = {"modelo": str, "camadas": inteiro, "d": inteiro, "parâmetros": inteiro}
-    colunas |= {"wte": inteiro, "parte de wte": porcento, "maior matriz": str}
-    colunas |= {"as duas (MB)": lambda x: decimal(x, 1), "em MiB": lambda x: decimal(x, 1)}
+    colunas |= {"wte": inteiro, "parte de wte": porcento, "a maior": str}
+    colunas |= {"MB": lambda x: decimal(x, 1), "MiB": lambda x: decimal(x, 1)}
     return Quadro(
-        "Os quatro GPT-2, contados da arquitetura (as duas: wte + wpe, em float32)", colunas, linhas
+        "Os quatro GPT-2, contados da arquitetura (em MB: wte + wpe, float32)", colunas, linhas
     ), conferencias
