@@ -5,30 +5,29 @@ cão», as senoides feitas à mão, a matriz que desloca posições, a camada de
 acontece a um modelo de verdade sem posições, e o RoPE do zero posto dentro do SmolLM2 no lugar
 do da biblioteca. Um banner por seção da apostila; cada fórmula é conferida por quem não a escreveu.
 
-Quanto demora: cerca de 40 s; com --rapido, menos de 20 s.
+Quanto demora: cerca de 30 s; com --rapido, menos de 20 s.
 Como rodar:    python lab/06_posicoes.py                          tudo
                python lab/06_posicoes.py --secao 6.6 --rapido
                python lab/06_posicoes.py --frase "a gata viu o rato ." --troca 1 4
-               python lab/06_posicoes.py --d 7                     (um erro que explica)
+               python lab/06_posicoes.py --d 7                     um erro que explica
 O que fica:    outputs/06_posicoes/ (relatorio.md, tabelas em CSV, figuras, resultado.json)
 """
 
 # %% Botões: o que dá para mexer sem ler o resto
 D = 64  # dimensão das tabelas e das cabeças; par; --d muda
 POSICOES = 128  # linhas das tabelas desenhadas; --posicoes muda
-D_ARTIGO = 512  # a dimensão do Transformer original, onde se mede o equilíbrio e a precisão
+D_ARTIGO = 512  # a dimensão do Transformer original, onde se medem o equilíbrio e a precisão
 TREINO, FATOR = 2048, 4  # o contexto que se estica, e quantas vezes
-BASE_LENTA = 500_000  # a base do Llama 3, ao lado da de 10000
+BASES = (10_000, 500_000)  # a base do RoPE no artigo e no Llama 3
 SEMENTE = 6  # dos sorteios; a mesma semente dá as mesmas tabelas
-LONGE = [64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576]  # posições da precisão
-
+LONGE = [64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576]  # onde se mede a precisão
 SECOES = {
     "6.1": "Input embeddings: a consulta e o √d_model",
     "6.2": "Positional encoding: por que a ordem, e as senoides",
     "6.3": "O fluxo: formas e dropout",
     "6.4": "A implementação: buffers, precisão e limites",
     "6.5": "Embedding não é significado isolado: modelos sem posição",
-    "6.6": "Posições relativas: RoPE e o contexto esticado",
+    "6.6": "Posições relativas: RoPE, e o contexto esticado",
 }
 
 # A linha de comando vem antes das bibliotecas pesadas: --help responde na hora.
@@ -36,374 +35,191 @@ from aula import Aula, inteiro_entre
 
 
 def opcoes(p):
-    p.add_argument("--d", type=inteiro_entre(1, 4096), default=D, help="dimensão das tabelas (par)")
+    p.add_argument("--d", type=inteiro_entre(1, 4096), default=D, help="dimensão (par)")
     p.add_argument(
         "--posicoes", type=inteiro_entre(16, 4096), default=POSICOES, help="linhas das tabelas"
     )
-    p.add_argument("--frase", help="a frase em que se trocam duas palavras, separadas por espaço")
-    p.add_argument("--troca", nargs=2, type=int, metavar=("I", "J"), help="as posições que trocam")
-    p.add_argument("--modelo", help="outro modelo para 6.5 e 6.6 (padrão: smollm2 e mini)")
-    p.add_argument("--rapido", action="store_true", help="o essencial, em menos de 20 s")
+    p.add_argument("--frase", help="a frase em que duas palavras trocam de lugar")
+    p.add_argument(
+        "--troca", nargs=2, type=inteiro_entre(0, 99), metavar=("I", "J"), help="quais trocam"
+    )
+    p.add_argument("--modelo", help="outro modelo em 6.5 e 6.6 (padrão: smollm2 e mini)")
+    p.add_argument("--rapido", action="store_true", help="só o mini e posições curtas")
 
 
 aula = Aula("06_posicoes", __doc__, SECOES, opcoes, usa_modelo=False)
 
-import math
 
-import torch
-
-from nucleo import escalonamento, figuras_06, permutacao, posicoes, rope, vieses
+from nucleo import escalonamento, permutacao, posicoes, rope
 from nucleo import experimentos_06 as exp
+from nucleo import experimentos_rope as giro
+from nucleo import figuras_06 as fig
 from nucleo.erros import ErroDoUsuario
-from nucleo.graficos import barras
-from nucleo.unidades import cientifico, decimal, inteiro, porcento
+from nucleo.unidades import decimal, porcento
 
 d, T = aula.args.d, aula.args.posicoes
 posicoes.exigir_par(d, "d")  # o engano aparece agora, e não no meio da lição
 textos = exp.textos()
-frase = aula.args.frase.split() if aula.args.frase else textos["frase"]
-a, b = aula.args.troca or (textos["troca"] if not aula.args.frase else (0, len(frase) - 2))
-ordem = permutacao.troca(len(frase), a, b)
-trocada = [frase[i] for i in ordem]
+frase, a, b, ordem = exp.frase_e_troca(aula.args.frase, aula.args.troca)
+longe = LONGE[:5] if aula.args.rapido else LONGE
 
 
 def abrir(padrao: str):
-    """O modelo pedido, ou o padrão; None, com o motivo na tela, se ele não está nesta máquina."""
+    """O modelo pedido, ou o padrão; None, com o motivo na tela, se não estiver nesta máquina."""
     try:
         return aula.abrir_modelo(aula.args.modelo or padrao)
     except ErroDoUsuario as erro:
         if aula.args.modelo:
             raise
-        aula.diga(f"**Sem {padrao} nesta máquina**: {erro.o_que} {erro.o_que_fazer}")
+        aula.diga(f"**Sem o {padrao}.** {erro.o_que} {erro.o_que_fazer}")
         return None
-
-
-def ou_nao_cabe(erro: float) -> str:
-    """Um erro em notação curta; NaN é posição que nem cabe no tipo."""
-    return "não cabe" if math.isnan(erro) else cientifico(erro)
 
 
 # %% 6.1 · Input embeddings
 if aula.secao("6.1"):
-    tabela, linhas, conferencia = exp.consulta_de_brinquedo()
-    aula.diga(
-        f"Brinquedo: E tem 5 linhas de 4 números; E[3] = {tabela[3].tolist()}, e nada se calcula."
-    )
-    aula.comparar("61_consulta", "Buscar linhas é o one-hot vezes a tabela", conferencia)
+    # Brinquedo: 5 tokens em 4 dimensões. Buscar uma linha não é conta nenhuma.
+    tabela, conferencia = exp.consulta_de_brinquedo()
+    aula.diga(f"Brinquedo: E tem 5 linhas de 4 números, e E[3] = {tabela[3].tolist()}.")
+    aula.comparar("61_consulta", "onehot(ids) · E contra E[ids]", conferencia)
+
+    # O √d do artigo supõe linhas pequenas. As do nn.Embedding não são.
     equilibrio = exp.equilibrio(D_ARTIGO, SEMENTE)
-    aula.tabela(
-        "61_equilibrio",
-        f"Token contra posição, d = {D_ARTIGO}: normas medidas em camadas recém-sorteadas",
-        {
-            "início das linhas": str,
-            "× √d": str,
-            "‖token‖": decimal,
-            "‖posição‖": decimal,
-            "razão": decimal,
-        },
-        equilibrio,
-    )
-    for inicio, vezes, norma, _, razao in equilibrio:
-        id_ = f"norma_{'N01' if '1)' in inicio.split(',')[1][:3] else 'N1d'}_{'com' if vezes == 'sim' else 'sem'}"
-        aula.resultado(id_, norma, razao=razao)
-    aula.figura(
-        "61_equilibrio",
-        lambda: barras(
-            [f"{i}{'  × √d' if v == 'sim' else ''}" for i, v, *_ in equilibrio]
-            + ["posição (senoide)"],
-            {"norma": [linha[2] for linha in equilibrio] + [equilibrio[0][3]]},
-            f"Quanto o vetor do token pesa ao lado da posição (d = {D_ARTIGO})",
-            "norma média",
-        ),
-        "normas do token em quatro inícios, e a da posição: só em duas a posição aparece",
-    )
+    aula.quadro("61_equilibrio", equilibrio)
+    for id_, valor in exp.resumo_do_equilibrio(equilibrio).items():
+        aula.resultado(id_, valor)
+    aula.figura("61_equilibrio", "o token ao lado da posição", fig.equilibrio, equilibrio)
+    afogado = [decimal(v, 0) for v in equilibrio.linhas[0][2:4]]
     aula.repare(
-        f"o nn.Embedding começa em N(0, 1); vezes √d, o token sai com norma {decimal(equilibrio[0][2], 0)} "
-        f"ao lado de uma posição de {decimal(equilibrio[0][3], 0)}: ela se afoga. O √d do artigo supõe "
-        "linhas pequenas, N(0, 1/d). E N(0, 1/d) sem o √d erra para o outro lado."
+        f"nn.Embedding começa em N(0, 1); vezes √d, o token sai com norma {afogado[0]} ao lado de "
+        f"uma posição de {afogado[1]}, e ela se afoga. Com N(0, 1/d), os dois pesam parecido."
     )
     aula.codigo(posicoes.EmbeddingsDeEntrada)
 
 # %% 6.2 · Positional encoding
 if aula.secao("6.2"):
-    aula.diga(f"«{' '.join(frase)}» e «{' '.join(trocada)}»: as mesmas palavras, em outra ordem.")
-    medidas = exp.percebe_a_ordem(frase, ordem, d, SEMENTE)
-    aula.tabela(
-        "62_ordem",
-        "Uma atenção de pesos sorteados percebe a troca?",
-        {"posição": str, "máscara": str, "camadas": str, "onde se olha": str,
-         "diferença": cientifico, "percebe": lambda x: "sim" if x else "não"},
-        [[*linha, linha[-1] > 1e-4] for linha in medidas],
-    )  # fmt: skip
+    # Primeiro a falta: uma atenção em meia dúzia de linhas, com pesos sorteados e sem posição.
+    trocada = [frase[i] for i in ordem]
+    aula.diga(f"«{' '.join(frase)}» e «{' '.join(trocada)}»: as mesmas palavras, outra ordem.")
+    aula.quadro("62_ordem", exp.percebe_a_ordem(frase, ordem, d, SEMENTE))
     aula.repare(
-        "sem máscara as saídas trocam de lugar junto com os tokens: é equivariante, e não invariante. "
-        "Com máscara causal a ordem vaza, mas a última posição de UMA camada ainda não a vê; a de duas, sim."
+        "sem máscara cada saída muda de lugar junto com o seu token: é equivariante, não "
+        "invariante. Com máscara causal a ordem vaza, mas a última posição só a vê com duas camadas."
     )
     aula.codigo(permutacao.atencao, permutacao.empilhar)
-    for dd in (4, 8):
-        colunas = [
-            f"{f} pos/{10000 ** (2 * i / dd):g}" for i in range(dd // 2) for f in ("sen", "cos")
-        ]
-        aula.tabela(
-            f"62_a_mao_{dd}",
-            f"As senoides à mão, d = {dd}",
-            {"pos": str} | dict.fromkeys(colunas, decimal),
-            exp.senoides_a_mao(6, dd),
-        )
-    aula.comparar(
-        "62_senoides",
-        f"As senoides conferidas (d = {d}, {T} posições)",
-        exp.conferir_senoides(d, T),
-    )
+
+    # Depois o remédio: brinquedo à mão, propriedades, e só então a tabela grande.
+    for pequena in (4, 8):
+        aula.quadro(f"62_a_mao_{pequena}", exp.quadro_a_mao(6, pequena))
+    conferidas = exp.conferir_senoides(d, T)
+    aula.comparar("62_senoides", f"Senoides conferidas (d = {d}, {T} posições)", conferidas)
     aula.codigo(posicoes.senoides, posicoes.matriz_de_deslocamento)
-    aula.comparar(
-        "62_disposicoes", "Outras disposições, contra quem as usa", exp.disposicoes(max(d, 4), T)
-    )
+    aula.figura("62_senoides", "a tabela em cores e alguns pares", fig.senoides, T, d)
+    aula.quadro("62_ondas", exp.ondas(d))
+    aula.figura("62_ondas", "o comprimento de onda de cada par", fig.ondas, d, 512)
+    aula.figura("62_distancia", "o produto interno contra a distância", fig.distancia, d, 300)
+    aula.quadro("62_proximas", exp.proximas(d, T, T // 2))
+    aula.comparar("62_disposicoes", "Outras disposições, contra quem as usa", exp.disposicoes(d, T))
     aula.repare(
-        "fairseq não é a mesma tabela reordenada: as frequências são outras. Convenção, e não erro."
+        "a disposição do fairseq não é um erro: é outra convenção, e até as frequências mudam."
     )
-    PE, lambdas = posicoes.senoides(T, d), posicoes.comprimentos_de_onda(d)  # (T, d), (d/2,)
-    pares = sorted({0, d // 16, d // 8, d // 4, d // 2 - 1})
-    aula.tabela(
-        "62_ondas",
-        "Comprimentos de onda",
-        {"par": str, "posições por volta": decimal, "voltas em 512": decimal},
-        exp.ondas(d),
-    )
-    aula.figura(
-        "62_senoides",
-        lambda: figuras_06.senoides(PE.numpy(), pares, lambdas.numpy()),
-        "a tabela de senoides em cores e cinco curvas",
-    )
-    aula.figura(
-        "62_ondas",
-        lambda: figuras_06.ondas(1 / lambdas.numpy(), lambdas.numpy(), 512),
-        "o comprimento de onda de cada par",
-    )
-    k = torch.arange(0, 301)
-    aula.figura(
-        "62_distancia",
-        lambda: figuras_06.por_distancia(
-            k.numpy(), {"PE(pos) · PE(pos + k)": posicoes.produto_interno_por_distancia(k, d).numpy()},
-            f"O produto interno depende só da distância (d = {d})", "produto interno",
-        ),
-        "o produto interno de duas posições contra a distância",
-    )  # fmt: skip
-    perto = posicoes.posicoes_mais_proximas(PE, T // 2)
     aula.diga(
-        f"Mais próximas da posição {T // 2}: "
-        + ", ".join(f"{p} ({decimal(c)})" for p, c in perto)
-        + "."
-    )
-    aula.repare(
-        "a senoide existe para qualquer posição, mas isso não é o modelo saber usá-la: o artigo disse que "
-        "ela «pode» extrapolar, e quem mediu viu que não (lab/06_extrapolacao.py)."
+        "Além do treino: a senoide existe em qualquer posição. O artigo supôs que por isso o modelo "
+        "«poderia» extrapolar; Press et al. (2021) mediram que não. Meça: `lab/06_extrapolacao.py`."
     )
 
 # %% 6.3 · O fluxo
 if aula.secao("6.3"):
-    V, B, tt, dd, maximo = 30, 2, 7, 16, 64  # B ≠ T ≠ d: um engano de eixo não passa
-    formas = exp.formas(V, dd, tt, B, maximo)
-    aula.tabela(
-        "63_formas",
-        "As formas, lidas da camada enquanto roda",
-        {"etapa": str, "forma": str},
-        formas,
+    # B ≠ T ≠ d: um engano de eixo não passa despercebido.
+    B, curto, largo = 2, 7, 16
+    formas = exp.formas(30, largo, curto, B, 64)
+    aula.quadro("63_formas", exp.quadro_das_formas(formas))
+    aula.figura("63_fluxo", "do texto ao primeiro bloco, com as formas", fig.fluxo, formas)
+    aula.comparar(
+        "63_broadcasting", "A soma, elemento a elemento", [exp.broadcasting(30, largo, curto, B)]
     )
-    texto = {nome: str(forma) for nome, forma in formas}
-    aula.figura(
-        "63_fluxo",
-        lambda: figuras_06.fluxo(
-            {"ids": texto["ids"], "linhas": texto["E[ids]"], "escala": texto["E[ids] · √d"],
-             "pe": texto["PE[:T], que se estende ao lote"], "soma": texto["saída: soma e dropout"],
-             "saida": texto["saída: soma e dropout"], "tabela": f"E: {texto['tabela de embeddings E']}",
-             "tabela_pe": f"PE: {texto['tabela de posições PE']}"}
-        ),
-        "do texto ao primeiro bloco, com a forma de cada passo",
-    )  # fmt: skip
-    aula.comparar("63_broadcasting", "A soma", [exp.broadcasting(V, dd, tt, B)])
     aula.conferir("63_dropout", "Dropout de 10 %, contado", exp.dropout_medido(0.1, SEMENTE))
-    aula.repare(
-        "somar não concatena: a forma continua (B, T, d). Ao avaliar, o dropout não faz nada."
-    )
+    aula.repare("somar não concatena: continua (B, T, d). E ao avaliar o dropout não faz nada.")
 
 # %% 6.4 · A implementação
 if aula.secao("6.4"):
-    aula.tabela(
-        "64_buffers", f"A tabela de posições e o state_dict (max_len 512 → 1024, d = {D_ARTIGO})",
-        {"a tabela é": str, "chaves gravadas": str, "bytes": inteiro, "carregar com outro max_len": str},
-        exp.buffers(D_ARTIGO),
-    )  # fmt: skip
-    aula.repare("a tabela se refaz de graça: fora do state_dict ela não ocupa nem atrapalha.")
+    aula.quadro("64_buffers", exp.buffers(D_ARTIGO))
+    aula.repare("a tabela se refaz de graça; fora do state_dict, não ocupa nem atrapalha.")
     aula.codigo(posicoes.CodificacaoPosicional)
-    frequencias = exp.precisao_das_frequencias(D_ARTIGO)
-    aula.tabela(
-        "64_frequencias",
-        f"Frequências em float32, d = {D_ARTIGO}",
-        {"como": str, "maior erro relativo": cientifico},
-        frequencias,
-    )
-    erros = exp.precisao_por_posicao(D_ARTIGO, LONGE[:5] if aula.args.rapido else LONGE)
-    aula.tabela(
-        "64_precisao",
-        "E o erro da tabela, posição a posição",
-        {"posição": inteiro} | dict.fromkeys(exp.PRECISOES, ou_nao_cabe),
-        erros,
-    )
-    aula.comparar(
-        "64_float64", "A nossa: ângulos em float64", [exp.erro_do_float64(D_ARTIGO, LONGE[-1])]
-    )
-    aula.figura(
-        "64_precisao",
-        lambda: figuras_06.precisao(
-            [linha[0] for linha in erros],
-            {nome: [linha[i] for linha in erros] for i, nome in enumerate(exp.PRECISOES, 1)},
-            "Quanto mais longe, pior o ângulo de pouca precisão",
-        ),
-        "o erro de cada precisão contra a posição",
-    )
-    vezes = frequencias[1][1] / frequencias[0][1]
+
+    # O capítulo diz que exp(log) é mais estável. Mede-se.
+    aula.quadro("64_frequencias", exp.quadro_das_frequencias(D_ARTIGO))
+    precisao = exp.precisao_por_posicao(D_ARTIGO, longe)
+    aula.quadro("64_precisao", precisao)
+    aula.figura("64_precisao", "o erro de cada precisão contra a posição", fig.precisao, precisao)
+    aula.comparar("64_float64", "E em float64?", [exp.erro_do_float64(D_ARTIGO, longe[-1])])
+    direta, exp_log = (exp.erro_das_frequencias(D_ARTIGO, f) for f in ("potencia", "exp_log"))
+    aula.resultado("erro_relativo_potencia", direta)
+    aula.resultado("erro_relativo_exp_log", exp_log)
     aula.repare(
-        f"exp(log) não é «mais estável»: erra a frequência {decimal(vezes, 0)} vezes mais que a potência. "
-        "Na tabela quase não aparece, porque o ângulo em float32 já erra mais que isso; o que cura é float64."
+        f"exp(log) erra a frequência {decimal(exp_log / direta, 0)} vezes mais que a potência. Na "
+        "tabela quase não se vê, porque o ângulo em float32 já erra mais; o que cura é float64."
     )
-    aula.tabela(
-        "64_meia", f"Meia precisão, {inteiro(TREINO)} posições", {"tipo": str, "só o valor pronto": cientifico, "o ângulo também": cientifico},
-        exp.meia_precisao(D_ARTIGO, TREINO),
-    )  # fmt: skip
-    for engano in (
-        lambda: posicoes.senoides(4, 7),
-        lambda: posicoes.CodificacaoPosicional(8, 100)(torch.zeros(1, 101, 8)),
-    ):
-        try:
-            engano()
-        except ErroDoUsuario as erro:
-            aula.diga(f"Engano de propósito → **{erro.o_que}** {erro.por_que} {erro.o_que_fazer}")
+    aula.quadro("64_meia", exp.meia_precisao(D_ARTIGO, TREINO))
+    for mensagem in exp.enganos():
+        aula.diga(f"Um engano de propósito: {mensagem}")
 
 # %% 6.5 · Modelos sem posição
 if aula.secao("6.5"):
-    aula.tabela(
-        "65_exercicio",
-        f"O exercício: «{frase[a]}» e «{frase[b]}» trocam de lugar",
-        {"o que se compara": str, "maior diferença": decimal},
-        exp.trocar_dois(frase, a, b, d, SEMENTE),
-    )
-    aula.repare(
-        "sem posição é a mesma bolsa de vetores; com ela, as duas frases são entradas diferentes."
-    )
-    linhas = []
+    aula.quadro("65_exercicio", exp.trocar_dois(frase, a, b, d, SEMENTE))
+    aula.repare("sem posição, as duas frases são a mesma bolsa de vetores; com ela, são outras.")
+
+    # Agora modelos treinados: um que gira (RoPE) e um que soma (wpe), ambos sem posição.
+    medidos = []
     for nome, lingua in (
-        (("mini", "pt"),) if aula.args.rapido else (("smollm2", "en"), ("mini", "pt"))
+        [("mini", "pt")] if aula.args.rapido else [("smollm2", "en"), ("mini", "pt")]
     ):
-        if (modelo := abrir(nome)) is None:
-            continue
-        r = exp.sem_posicao(modelo, textos[lingua]["texto"], textos[f"ordens_{lingua}"])
-        como = "wpe zerada" if modelo.wpe is not None else "todas as posições iguais"
-        linhas.append(
-            [
-                modelo.nome,
-                como,
-                r.perda.perda_antes,
-                r.perda.perda_depois,
-                r.perda.variacao_total,
-                r.ordens_com,
-                r.ordens_sem,
-            ]
-        )
-        aula.resultado("perda_sem_posicao", r.perda.perda_depois, "nats", com=r.perda.perda_antes)
-    if linhas:
-        aula.tabela(
-            "65_sem_posicao", "Tirar as posições de um modelo treinado",
-            {"modelo": str, "como": str, "perda com": decimal, "perda sem": decimal, "previsões que mudam": porcento,
-             "duas ordens, com": porcento, "duas ordens, sem": porcento}, linhas,
-        )  # fmt: skip
+        if modelo := abrir(nome):
+            ordens = textos[f"ordens_{lingua}"]
+            medidos.append(exp.sem_posicao(modelo, textos[lingua]["texto"], ordens))
+            aula.resultado("perda_com_posicao", medidos[-1][2], "nats por token")
+            aula.resultado("perda_sem_posicao", medidos[-1][3], "nats por token")
+    if medidos:
+        aula.quadro("65_sem_posicao", exp.quadro_sem_posicao(medidos))
         aula.repare(
-            "as três últimas colunas são variação total: quanto de uma distribuição não está na outra. Mesmo sem "
-            "posições as duas ordens não se confundem: são muitas camadas, e a máscara causal conta a ordem."
+            "a perda dispara. As porcentagens são variação total, a parte de uma distribuição que "
+            "não está na outra; as duas ordens ainda diferem um pouco: a máscara causal conta a ordem."
         )
-    aula.tabela(
-        "65_esquemas", "Seis jeitos de dar posição (medidas do GPT-2: d 768, 12 cabeças, 1024 posições)",
-        {"esquema": str, "onde entra": str, "parâmetros": inteiro, "definido até": str, "fonte": str},
-        [list(e) for e in vieses.esquemas(768, 12, 1024)],
-    )  # fmt: skip
+    aula.quadro("65_esquemas", exp.quadro_dos_esquemas())
 
 # %% 6.6 · RoPE
 if aula.secao("6.6"):
-    x = torch.tensor([[1.0, 0.0, 1.0, 0.0]]).expand(3, 4)  # o mesmo vetor em três posições
-    aula.tabela(
-        "66_brinquedo", "O vetor (1, 0, 1, 0) girado: o par 0 anda 1 rad por posição, o par 1, 0,01",
-        {"pos": str} | dict.fromkeys(["x₀", "x₁", "x₂", "x₃"], decimal), [[i, *linha] for i, linha in enumerate(rope.rope_lento(x).tolist())],
-    )  # fmt: skip
-    aula.figura(
-        "66_giro",
-        lambda: figuras_06.dois_pares(torch.arange(6).numpy(), [1.0, 0.1]),
-        "dois pares girando, um depressa e um devagar",
-    )
-    aula.comparar("66_rope", f"RoPE conferido (d = {d})", exp.conferir_rope(d, 48, SEMENTE))
+    # Brinquedo: o mesmo vetor em três posições. A norma não muda; o ângulo, sim.
+    aula.quadro("66_brinquedo", giro.brinquedo(3))
+    aula.figura("66_giro", "dois pares girando, um depressa e um devagar", fig.dois_pares, 6)
+    aula.comparar("66_rope", f"RoPE conferido (d = {d})", giro.conferir_rope(d, 48, SEMENTE))
     aula.codigo(rope.rope_lento, rope.girar)
-    k = torch.arange(0, 1001)
-    valor, teto = rope.decaimento(k, d)
-    aula.figura(
-        "66_qk",
-        lambda: figuras_06.qk(
-            exp.mapa_qk(d, 64, SEMENTE).numpy(), k.numpy(), valor.numpy(), teto.numpy()
-        ),
-        "q·k em todas as posições, e o decaimento com a distância",
-    )
+    mapa = giro.mapa_qk(d, 64, SEMENTE)  # (64, 64): consultas por chaves
+    aula.figura("66_qk", "q·k em todas as posições, e o decaimento", fig.qk, mapa, d, 1000)
+    aula.repare("V não gira: a posição muda quem olha para quem, e não o que se lê quando se olha.")
+    aula.quadro("66_voltas", giro.voltas_lentas(d, BASES))
+    aula.quadro("66_meia", giro.angulos_em_meia_precisao(d, longe))
     aula.repare(
-        "V não gira: a posição muda quem olha para quem (q·k), e não o que se lê quando se olha."
+        "em bfloat16 os inteiros acima de 256 já se confundem: ângulo, só em float32 ou mais."
     )
-    voltas = {base: rope.volta_mais_lenta(d, base) for base in (posicoes.BASE, BASE_LENTA)}
-    aula.diga(
-        "O par mais lento dá uma volta em "
-        + " e ".join(
-            f"{inteiro(round(v))} posições (base {inteiro(int(base))})"
-            for base, v in voltas.items()
-        )
-        + "."
-    )
-    aula.tabela(
-        "66_meia",
-        "O ângulo em cada tipo: maior erro do cosseno",
-        {"posição": inteiro, "float32": cientifico, "bfloat16": cientifico, "float16": ou_nao_cabe},
-        exp.angulos_em_meia_precisao(d, LONGE[:6]),
-    )
-    if not aula.args.rapido and (modelo := abrir("smollm2")) is not None:
-        dentro = exp.dentro_do_modelo(modelo, textos["en"]["texto"])
-        aula.comparar(
-            "66_modelo",
-            f"Dentro do {modelo.nome}: log-probabilidades, maior diferença",
-            dentro.conferencias,
-        )
-        aula.tabela(
-            "66_pareamentos",
-            f"{modelo.nome}: o que custa misturar os pareamentos",
-            {"o RoPE": str, "perda": decimal, "mesma resposta": porcento},
-            dentro.perdas,
-        )
-        aula.repare(
-            "nada avisa que o pareamento está errado: o modelo responde, e responde mal. Permutar q e k conserta."
-        )
-    aula.comparar(
-        "66_esticar",
-        f"Esticar {inteiro(TREINO)} posições {FATOR} vezes, contra o transformers",
-        exp.conferir_esticamentos(d, TREINO, FATOR),
-    )
+
+    # O mesmo RoPE dentro de um modelo de verdade.
+    if not aula.args.rapido and (modelo := abrir("smollm2")):
+        dentro = giro.dentro_do_modelo(modelo, textos["en"]["texto"])
+        titulo = f"Dentro do {modelo.nome}: log-probabilidades"
+        aula.comparar("66_modelo", titulo, dentro.conferencias)
+        aula.quadro("66_pareamentos", dentro.perdas)
+        aula.repare("nada avisa que o pareamento está errado: o modelo responde, e responde mal.")
+
+    titulo = f"Esticar {TREINO} posições {FATOR} vezes: frequências contra o transformers"
+    aula.comparar("66_esticar", titulo, giro.conferir_esticamentos(d, TREINO, FATOR))
     aula.codigo(escalonamento.linear, escalonamento.ntk, escalonamento.yarn)
-    theta = posicoes.frequencias(d)
-    razoes = {
-        r.nome: (theta / r.escala.frequencias).numpy() for r in exp.receitas(d, TREINO, FATOR)[1:]
-    }
-    aula.figura(
-        "66_esticar",
-        lambda: figuras_06.esticamentos(
-            posicoes.comprimentos_de_onda(d).numpy(), razoes, TREINO, FATOR
-        ),
-        "quanto cada receita divide cada frequência",
-    )
+    razoes = giro.razoes(d, TREINO, FATOR)
+    aula.figura("66_esticar", "quem se mexe, e quanto", fig.esticamentos, razoes, d, TREINO, FATOR)
+    rampas = giro.rampas_do_yarn(d, TREINO, FATOR)
+    aula.resultado("yarn_rampas", rampas, "fração da frequência")
     aula.repare(
-        "linear divide todos, e borra os vizinhos; as outras poupam os pares rápidos. O YaRN tem duas rampas: a do "
-        f"código publicado e a da fórmula impressa diferem em até {porcento(exp.rampas_do_yarn(d, TREINO, FATOR))} da frequência."
+        "linear divide todos os pares e borra os vizinhos; os outros poupam os rápidos. O YaRN do "
+        f"código publicado e o da fórmula impressa diferem em até {porcento(rampas)} da frequência."
     )
 
 # %% Guardar tudo

@@ -97,7 +97,7 @@ def test_parado_e_posicao_toda_igual(llama, ids):
         attention_mask=torch.ones_like(ids[None]),
         position_ids=torch.full_like(ids[None], 7),
         use_cache=False,
-    ).logits[0, :-1]
+    ).logits[0]
     assert (parado.log_probs - iguais.log_softmax(-1)).abs().max() < 1e-4
     assert comparar(ler(llama, ids), parado).variacao_total > 0.01
 
@@ -152,7 +152,7 @@ def test_perda_igual_a_do_transformers(llama, gpt2, ids):
     for modelo in (llama, gpt2):
         esperado = modelo(ids[None], labels=ids[None]).loss.item()
         assert ler(modelo, ids).perda == pytest.approx(esperado, abs=1e-5)
-    assert ler(llama, ids).log_probs.shape == (29, 50)  # caso 22: o argmax é sobre V, por posição
+    assert ler(llama, ids).log_probs.shape == (30, 50)  # caso 22: o argmax é sobre V, por posição
 
 
 def test_comparar_consigo_mesmo(llama, ids):

@@ -93,7 +93,7 @@ class Corpo(nn.Module):
         T = input_ids.shape[1]
         x = self.entrada(input_ids)  # (B, T) -> (B, T, d)
         if self.esquema == "aprendido":
-            if T > self.m.treino:
+            if self.m.treino < T:
                 raise ErroDePosicao(
                     f"A sequência tem {T} tokens, e a tabela aprendida tem {self.m.treino} posições.",
                     "Uma posição que não se treinou não tem linha na tabela: não há o que somar.",

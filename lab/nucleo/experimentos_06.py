@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 import math
 from functools import cache
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from nucleo import caminhos, escalonamento, permutacao, posicoes, rope, trocas
-from nucleo.escalonamento import Escalonamento
+from nucleo import caminhos, permutacao, posicoes, trocas, vieses
 from nucleo.posicoes import CamadaDeEntrada, CodificacaoPosicional, EmbeddingsDeEntrada, senoides
 from nucleo.saida import Conferencia, Quadro
 from nucleo.unidades import cientifico, decimal, inteiro, porcento
@@ -27,6 +25,31 @@ def textos() -> dict:
     return json.loads((caminhos.DADOS / "posicoes" / "textos.json").read_text(encoding="utf-8"))
 
 
+def frase_e_troca(frase: str | None, troca: list[int] | None) -> tuple[list[str], int, int, Tensor]:
+    """(palavras, i, j, permutação) do que foi pedido, ou da frase padrão.
+
+    Levanta:
+        ErroDePosicao: menos de três palavras, posições fora da frase ou que mexem na última.
+    """
+    palavras = frase.split() if frase is not None else textos()["frase"]
+    if len(palavras) < 3:
+        raise posicoes.ErroDePosicao(
+            f"A frase tem {len(palavras)} palavra(s), e são precisas três.",
+            "Duas trocam de lugar, e a última fica parada para se comparar o que ela vê.",
+            'Por exemplo:  --frase "a gata viu o rato ." --troca 1 4',
+        )
+    padrao = textos()["troca"] if frase is None else (0, len(palavras) - 2)
+    i, j = troca or padrao
+    ordem = permutacao.troca(len(palavras), i, j)
+    if len(palavras) - 1 in (i, j):
+        raise posicoes.ErroDePosicao(
+            f"A troca mexe na última palavra, a da posição {len(palavras) - 1}.",
+            "A comparação é do que a última posição vê: ela precisa ter a mesma palavra nas duas ordens.",
+            "Troque palavras anteriores, ou termine a frase com um ponto separado por espaço.",
+        )
+    return palavras, i, j, ordem
+
+
 def gerador(semente: int) -> torch.Generator:
     """Um sorteio que não depende de quem sorteou antes."""
     return torch.Generator().manual_seed(semente)
@@ -35,13 +58,13 @@ def gerador(semente: int) -> torch.Generator:
 # --------------------------------------------------------------------------- 6.1
 
 
-def consulta_de_brinquedo() -> tuple[Tensor, Tensor, list[Conferencia]]:
-    """Uma tabela 5 × 4, três ids, e a prova de que one-hot · tabela é só buscar linhas."""
+def consulta_de_brinquedo() -> tuple[Tensor, list[Conferencia]]:
+    """Uma tabela 5 × 4 e a prova de que one-hot · tabela é só buscar linhas."""
     tabela = torch.arange(20, dtype=torch.float32).reshape(5, 4)
     ids = torch.tensor([3, 0, 3])
     onehot = torch.eye(5)[ids]  # (3,) -> (3, 5)
     diferenca = (onehot @ tabela - tabela[ids]).abs().max()  # (3, 5) @ (5, 4) -> (3, 4)
-    return tabela, tabela[ids], [Conferencia("onehot(ids) · E contra E[ids]", float(diferenca))]
+    return tabela, [Conferencia("as duas maneiras de buscar", float(diferenca))]
 
 
 def equilibrio(d: int, semente: int, tokens: int = 2_000) -> Quadro:
@@ -63,6 +86,13 @@ def equilibrio(d: int, semente: int, tokens: int = 2_000) -> Quadro:
     numeros = dict.fromkeys(("‖token‖", "‖posição‖", "razão"), decimal)
     titulo = f"Token contra posição, d = {d}: normas médias de camadas recém-sorteadas"
     return Quadro(titulo, {"início das linhas": str, "× √d": str} | numeros, linhas)
+
+
+def resumo_do_equilibrio(quadro: Quadro) -> dict[str, float]:
+    """{id: norma} para o resultado.json, a partir do quadro de `equilibrio`."""
+    ids = ("norma_n01_com_raiz", "norma_n01", "norma_n1d_com_raiz", "norma_n1d")
+    normas = {id_: linha[2] for id_, linha in zip(ids, quadro.linhas, strict=True)}
+    return normas | {"norma_posicao": quadro.linhas[0][3]}
 
 
 # --------------------------------------------------------------------------- 6.2, a ordem
@@ -127,7 +157,9 @@ def quadro_a_mao(n: int, d: int) -> Quadro:
     divisores = [f"{10000 ** (2 * i / d):.4g}".replace(".", ",") for i in range(d // 2)]
     colunas = [f"{f} pos/{v}" for v in divisores for f in ("sen", "cos")]
     linhas = [[pos, *linha] for pos, linha in enumerate(senoides_a_mao(n, d))]
-    return Quadro(f"As senoides à mão, d = {d}", {"pos": str} | dict.fromkeys(colunas, decimal), linhas)
+    return Quadro(
+        f"As senoides à mão, d = {d}", {"pos": str} | dict.fromkeys(colunas, decimal), linhas
+    )
 
 
 def conferir_senoides(d: int, n: int) -> list[Conferencia]:
@@ -168,6 +200,7 @@ def disposicoes(d: int, n: int) -> list[Conferencia]:
     from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
     from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositionalEmbedding
 
+    d = max(d, 4)  # a do fairseq não existe com um par só
     metades = senoides(n, d, disposicao="metades") - create_sinusoidal_positions(n, d)
     fairseq = senoides(n, d, disposicao="fairseq")
     fairseq = fairseq - M2M100SinusoidalPositionalEmbedding.get_embedding(n, d)
@@ -225,7 +258,11 @@ def quadro_das_formas(vistas: dict[str, tuple[int, ...]]) -> Quadro:
         "saída": "a soma, depois do dropout",
     }
     linhas = [[nome, str(forma), o_que[nome]] for nome, forma in vistas.items()]
-    return Quadro("As formas, lidas da camada enquanto roda", {"etapa": str, "forma": str, "o que é": str}, linhas)
+    return Quadro(
+        "As formas, lidas da camada enquanto roda",
+        {"etapa": str, "forma": str, "o que é": str},
+        linhas,
+    )
 
 
 def broadcasting(V: int, d: int, T: int, B: int) -> Conferencia:
@@ -294,17 +331,22 @@ def buffers(d: int) -> Quadro:
     )
 
 
-def precisao_das_frequencias(d: int) -> list[list]:
-    """[[forma, maior erro relativo]] das frequências em float32, contra float64."""
+def erro_das_frequencias(d: int, forma: str) -> float:
+    """Maior erro relativo das frequências em float32, numa das formas, contra float64."""
     exata = posicoes.frequencias(d)
-    linhas = []
-    for nome, forma in (
-        ("1/10000^(2i/d), direta", "potencia"),
-        ("exp(−2i/d · ln 10000)", "exp_log"),
-    ):
-        f = posicoes.frequencias_em(d, torch.float32, forma).double()
-        linhas.append([nome, float(((f - exata) / exata).abs().max())])
-    return linhas
+    f = posicoes.frequencias_em(d, torch.float32, forma).double()
+    return float(((f - exata) / exata).abs().max())
+
+
+def quadro_das_frequencias(d: int) -> Quadro:
+    """As duas formas de `erro_das_frequencias`."""
+    nomes = {
+        "potencia": "1/10000^(2i/d), direta",
+        "exp_log": "exp(−2i/d · ln 10000), a do capítulo",
+    }
+    linhas = [[nome, erro_das_frequencias(d, forma)] for forma, nome in nomes.items()]
+    colunas = {"como": str, "maior erro relativo": cientifico}
+    return Quadro(f"Frequências em float32, d = {d}", colunas, linhas)
 
 
 PRECISOES = {
@@ -413,251 +455,62 @@ def trocar_dois(palavras: list[str], a: int, b: int, d: int, semente: int) -> Qu
     return Quadro(titulo, {"o que se compara": str, "distância": decimal}, linhas)
 
 
-class SemPosicao(NamedTuple):
-    """Um modelo de verdade, com e sem as posições."""
-
-    perda: trocas.Comparacao  # num trecho corrido
-    ordens_com: float  # variação total entre as duas ordens da frase, com posição
-    ordens_sem: float  # e sem
-
-
-def sem_posicao(modelo, texto: str, ordens: list[str]) -> SemPosicao:
+def sem_posicao(modelo, texto: str, ordens: list[str]) -> list:
     """Tira as posições do modelo (RoPE parado, ou wpe zerada) e mede a perda e as duas ordens.
 
-    `modelo` é um `modelos.Modelo` com o corpo inteiro. As duas ordens ganham o mesmo ponto no fim,
-    para que a última posição tenha o mesmo token nas duas.
-    """
-    lm, tok = modelo.completo(), modelo.tokenizador
-    tirar = (
-        trocas.wpe_trocada(lm) if modelo.wpe is not None else trocas.rope_trocado(lm, parado=True)
-    )
-    ids = torch.tensor(tok.ids(texto))
-    frases = [torch.tensor(tok.ids(o + " .\n")) for o in ordens]
-
-    def distancia() -> float:
-        # A previsão depois do ponto: (V,) em cada ordem, e a variação total entre elas.
-        p, q = (trocas.ler(lm, f).log_probs[-1].exp() for f in frases)
-        return float((p - q).abs().sum() / 2)
-
-    com, ordens_com = trocas.ler(lm, ids), distancia()
-    with tirar:
-        sem, ordens_sem = trocas.ler(lm, ids), distancia()
-    return SemPosicao(trocas.comparar(com, sem), ordens_com, ordens_sem)
-
-
-# --------------------------------------------------------------------------- 6.6
-
-
-def conferir_rope(d: int, T: int, semente: int) -> list[Conferencia]:
-    """RoPE contra a forma lenta, contra o transformers e contra o que ele promete."""
-    from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as gptj
-    from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
-    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
-
-    q = torch.randn(1, 2, T, d, generator=gerador(semente))
-    exato = q.double()
-    linhas = [
-        Conferencia(f"{p}: rápido contra o lento, 2 × 2", _maior(rope.rope_lento(exato, pareamento=p), rope.rope(exato, pareamento=p)), 0, 1e-12)
-        for p in rope.PAREAMENTOS
-    ]  # fmt: skip
-    llama = LlamaRotaryEmbedding(config_llama(d))(q, torch.arange(T)[None])
-    deles = apply_rotary_pos_emb(q, q, *llama)[0]
-    linhas.append(
-        Conferencia(
-            "metades contra o Llama do transformers",
-            _maior(rope.rope(q, pareamento="metades"), deles),
-            0,
-            1e-5,
-        )
-    )
-    sen, cos = create_sinusoidal_positions(T, d).chunk(2, -1)
-    deles = gptj(q.transpose(1, 2), sen[None], cos[None]).transpose(1, 2)
-    linhas.append(
-        Conferencia(
-            "intercalado contra o GPT-J do transformers", _maior(rope.rope(q), deles), 0, 1e-5
-        )
-    )
-    p = rope.permutacao_para_metades(d)
-    linhas.append(
-        Conferencia(
-            "a permutação leva um pareamento ao outro",
-            _maior(rope.rope(exato)[..., p], rope.rope(exato[..., p], pareamento="metades")),
-            0,
-            1e-12,
-        )
-    )
-    linhas.append(
-        Conferencia(
-            "a norma de cada vetor",
-            _maior(exato.norm(dim=-1), rope.rope(exato).norm(dim=-1)),
-            0,
-            1e-12,
-        )
-    )
-    M = mapa_qk(d, T, semente)
-    diagonais = [M.diagonal(k) for k in range(1 - T, T)]
-    desvio = max(float(g.max() - g.min()) for g in diagonais)
-    linhas.append(Conferencia("q·k ao longo de cada diagonal m − n", desvio, 0, 1e-9))
-    return linhas
-
-
-def _maior(a: Tensor, b: Tensor) -> float:
-    return float((a - b).abs().max())
-
-
-def mapa_qk(d: int, T: int, semente: int) -> Tensor:
-    """(T, T): (R_m q) · (R_n k) para UM q e UM k sorteados, em todas as posições m e n."""
-    q, k = torch.randn(2, d, generator=gerador(semente)).double() / d**0.25
-    Q, K = rope.rope(q.expand(T, d)), rope.rope(k.expand(T, d))  # (d,) -> (T, d)
-    return Q @ K.T  # (T, d) @ (d, T) -> (T, T)
-
-
-def config_llama(d: int, maximo: int = 2048, **rope_parameters):
-    """Um LlamaConfig do transformers que só serve para pedir as frequências."""
-    from transformers import LlamaConfig
-
-    padrao = {"rope_type": "default", "rope_theta": posicoes.BASE}
-    return LlamaConfig(
-        hidden_size=d, num_attention_heads=1, head_dim=d, max_position_embeddings=maximo,
-        rope_parameters=padrao | rope_parameters,
-    )  # fmt: skip
-
-
-def angulos_em_meia_precisao(d: int, quais: list[int]) -> list[list]:
-    """[[posição, erro de cos em float32, bfloat16, float16]] com o ângulo feito em cada tipo."""
-    theta, linhas = posicoes.frequencias(d), []
-    for pos in quais:
-        trecho = torch.arange(max(0, pos - 63), pos + 1)
-        exato = rope.tabelas(trecho, theta, dtype=torch.float64)[0]
-        linha = [pos]
-        for tipo in (torch.float32, torch.bfloat16, torch.float16):
-            c = rope.tabelas(trecho, theta, dtype=torch.float64, precisao_do_angulo=tipo)[0]
-            linha.append(_maior(c, exato))
-        linhas.append(linha)
-    return linhas
-
-
-class NoSmolLM2(NamedTuple):
-    """O RoPE dentro de um modelo de verdade."""
-
-    conferencias: list[Conferencia]
-    perdas: list[list]  # [[o que se fez, perda, token mais provável igual]]
-
-
-def dentro_do_modelo(modelo, texto: str, posicoes_inteiras: bool = True) -> NoSmolLM2:
-    """O nosso RoPE no lugar do da biblioteca; os pareamentos misturados; a mistura desfeita.
+    As duas ordens ganham o mesmo ponto no fim, para que a última posição tenha o mesmo token
+    nas duas; o que se compara é a previsão que vem depois dele.
 
     Argumentos:
-        modelo: `modelos.Modelo` com RoPE e o corpo inteiro.
+        modelo: um `modelos.Modelo` com o corpo inteiro.
+    Devolve:
+        a linha de `quadro_sem_posicao`.
     """
-    lm = modelo.completo()
-    ids = torch.tensor(modelo.tokenizador.ids(texto))
-    original = trocas.ler(lm, ids)
-    with trocas.rope_trocado(lm):
-        nosso = trocas.comparar(original, trocas.ler(lm, ids))
-    with trocas.rope_trocado(lm, "intercalado"):
-        misturado = trocas.comparar(original, trocas.ler(lm, ids))
-    with trocas.projecoes_permutadas(lm), trocas.rope_trocado(lm, "intercalado"):
-        desfeito = trocas.comparar(original, trocas.ler(lm, ids))
-    # Log-probabilidades em float32 depois de 30 camadas: o ruído fica em alguns 1e-4.
-    return NoSmolLM2(
-        [
-            Conferencia("nosso RoPE no lugar do da biblioteca", nosso.maior_diferenca, 0, 1e-3),
-            Conferencia("pesos permutados e RoPE intercalado", desfeito.maior_diferenca, 0, 1e-3),
-        ],
-        [
-            ["como veio", original.perda, 1.0],
-            ["nosso RoPE, metades", nosso.perda_depois, nosso.mesma_resposta],
-            ["pareamento errado (intercalado)", misturado.perda_depois, misturado.mesma_resposta],
-            [
-                "intercalado, com q_proj e k_proj permutados",
-                desfeito.perda_depois,
-                desfeito.mesma_resposta,
-            ],
-        ],
-    )
+    lm, tok = modelo.completo(), modelo.tokenizador
+    tem_wpe = modelo.wpe is not None
+    tirar = trocas.wpe_trocada(lm) if tem_wpe else trocas.rope_trocado(lm, parado=True)
+    ids = torch.tensor(tok.ids(texto))
+    frases = [torch.tensor(tok.ids(o + ".")) for o in ordens]
 
+    def entre_as_ordens() -> float:
+        p, q = (trocas.ler(lm, f).log_probs[-1].exp() for f in frases)  # 2 de (V,)
+        return float((p - q).abs().sum() / 2)
 
-# --------------------------------------------------------------------------- 6.6, esticar
-
-
-class Receita(NamedTuple):
-    """Um esticamento, e o que se pede ao transformers para obter o mesmo (None: ele não o tem)."""
-
-    nome: str
-    escala: Escalonamento
-    parametros: dict | None
-    comprimento: int | None = None
-
-
-def receitas(d: int, treino: int, fator: float, base: float = posicoes.BASE) -> list[Receita]:
-    """Todas as receitas para esticar `treino` posições `fator` vezes."""
-    longo = int(treino * fator)
-    L = {"original_max_position_embeddings": treino, "factor": fator}
+    com, ordens_com = trocas.ler(lm, ids), entre_as_ordens()
+    with tirar:
+        c, ordens_sem = trocas.comparar(com, trocas.ler(lm, ids)), entre_as_ordens()
+    como = "wpe zerada" if tem_wpe else "posições iguais"
     return [
-        Receita("sem esticar", escalonamento.sem_escala(d, base), {"rope_type": "default"}),
-        Receita(
-            "linear", escalonamento.linear(d, fator, base), {"rope_type": "linear", "factor": fator}
-        ),
-        Receita("NTK", escalonamento.ntk(d, fator, base), None),
-        Receita(
-            "NTK dinâmico",
-            escalonamento.ntk_dinamico(d, longo, treino, 1.0, base),
-            {"rope_type": "dynamic", "factor": 1.0},
-            longo,
-        ),
-        Receita("YaRN", escalonamento.yarn(d, fator, treino, base), {"rope_type": "yarn", **L}),
-        Receita(
-            "Llama 3",
-            escalonamento.llama3(d, fator, treino, base),
-            {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0, **L},
-        ),
+        modelo.nome,
+        como,
+        c.perda_antes,
+        c.perda_depois,
+        c.variacao_total,
+        ordens_com,
+        ordens_sem,
     ]
 
 
-def conferir_esticamentos(d: int, treino: int, fator: float) -> list[Conferencia]:
-    """As nossas frequências contra as de transformers: maior diferença relativa."""
-    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
-    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
-
-    linhas = []
-    for r in receitas(d, treino, fator):
-        if r.parametros is None:
-            continue
-        config = config_llama(d, maximo=treino, **r.parametros)
-        if r.parametros["rope_type"] == "default":
-            deles, atencao = LlamaRotaryEmbedding.compute_default_rope_parameters(config)
-        else:
-            funcao = ROPE_INIT_FUNCTIONS[r.parametros["rope_type"]]
-            deles, atencao = funcao(config, seq_len=r.comprimento)
-        relativa = float((r.escala.frequencias / deles.double() - 1).abs().max())
-        linhas.append(
-            Conferencia(
-                f"{r.nome}: frequências",
-                max(relativa, abs(atencao - r.escala.fator_de_atencao)),
-                0,
-                1e-5,
-            )
-        )
-    # O NTK de fator fixo não existe no transformers: é o RoPE comum com outra base.
-    base = escalonamento.base_ntk(d, fator)
-    deles, _ = LlamaRotaryEmbedding.compute_default_rope_parameters(
-        config_llama(d, rope_theta=base)
+def quadro_sem_posicao(linhas: list[list]) -> Quadro:
+    """O que `sem_posicao` mediu, um modelo por linha."""
+    colunas = {"modelo": str, "como": str, "perda com": decimal, "perda sem": decimal}
+    colunas |= dict.fromkeys(
+        ("previsão que muda", "duas ordens, com", "duas ordens, sem"), porcento
     )
-    nossas = escalonamento.ntk(d, fator).frequencias
-    linhas.append(
-        Conferencia(
-            f"NTK: frequências da base {base:.0f}",
-            float((nossas / deles.double() - 1).abs().max()),
-            0,
-            1e-5,
-        )
+    return Quadro("Tirar as posições de um modelo treinado", colunas, linhas)
+
+
+def quadro_dos_esquemas() -> Quadro:
+    """Os seis esquemas, com os parâmetros contados nas medidas do GPT-2 pequeno."""
+    colunas = {
+        "esquema": str,
+        "onde entra": str,
+        "parâmetros": inteiro,
+        "definido até": str,
+        "fonte": str,
+    }
+    return Quadro(
+        "Seis jeitos de dar posição (medidas do GPT-2: d 768, 12 cabeças, 1024 posições)",
+        colunas,
+        [list(e) for e in vieses.esquemas(768, 12, 1024)],
     )
-    return linhas
-
-
-def rampas_do_yarn(d: int, treino: int, fator: float) -> float:
-    """Maior diferença, em fração de θ, entre o YaRN do código publicado e o da fórmula impressa."""
-    theta = posicoes.frequencias(d)
-    a, b = (escalonamento.yarn(d, fator, treino, rampa=r).frequencias for r in ("indice", "artigo"))
-    return float(((a - b).abs() / theta).max())

@@ -22,7 +22,7 @@ from nucleo.rope import exigir_pareamento, girar, permutar_projecao, tabelas
 class Leitura(NamedTuple):
     """O que um modelo disse de um texto de T tokens."""
 
-    log_probs: Tensor  # (T − 1, V): depois de cada token, log p do seguinte
+    log_probs: Tensor  # (T, V): depois de cada token, log p do seguinte
     perdas: Tensor  # (T − 1,): −log p do token que veio, em nats
 
     @property
@@ -61,8 +61,9 @@ def ler(modelo: nn.Module, ids: Tensor) -> Leitura:
             "Passe um texto mais longo, sem a dimensão do lote.",
         )
     logits = modelo(ids[None], attention_mask=torch.ones_like(ids[None]), use_cache=False).logits[0]
-    log_probs = logits[:-1].float().log_softmax(-1)  # (T, V) -> (T − 1, V)
-    return Leitura(log_probs, -log_probs.gather(-1, ids[1:, None]).squeeze(-1))
+    log_probs = logits.float().log_softmax(-1)  # (T, V)
+    # O último token não tem quem venha depois dele no texto: T − 1 perdas.
+    return Leitura(log_probs, -log_probs[:-1].gather(-1, ids[1:, None]).squeeze(-1))
 
 
 def comparar(antes: Leitura, depois: Leitura) -> Comparacao:
