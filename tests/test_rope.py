@@ -150,7 +150,7 @@ def test_norma_nao_muda_e_posicao_zero_fica_parada(d, T, pareamento):
 @settings(max_examples=40, deadline=None)
 def test_a_permutacao_leva_de_um_pareamento_ao_outro(d, T):
     x, p = sorteia(T, d), permutacao_para_metades(d)
-    assert torch.equal(rope(x)[..., p], rope(x[..., p], pareamento="metades"))
+    assert (rope(x)[..., p] - rope(x[..., p], pareamento="metades")).abs().max() < 1e-12
     assert torch.equal(p[p.argsort()], torch.arange(d))
 
 

@@ -31,8 +31,8 @@ class Medidas:
     """O tamanho do modelo. `treino` é o número de posições que ele vê ao treinar."""
 
     vocabulario: int = 96
-    d: int = 96
-    camadas: int = 3
+    d: int = 128
+    camadas: int = 2
     cabecas: int = 4
     treino: int = 128
     n_baldes: int = 32

@@ -160,12 +160,16 @@ def girar(x: Tensor, cos: Tensor, sen: Tensor, pareamento: str = "intercalado") 
             "É uma linha de ângulos por posição.",
             f"Faça as tabelas para as posições de x: tabelas({x.shape[-2]}, theta).",
         )
-    cos, sen = cos.to(x.dtype), sen.to(x.dtype)
     if pareamento == "metades":
+        cos, sen = cos.to(x.dtype), sen.to(x.dtype)
         a, b = x[..., :meio], x[..., meio:]  # (..., T, d) -> 2 de (..., T, d/2)
         return torch.cat((a * cos - b * sen, b * cos + a * sen), dim=-1)
-    a, b = x[..., 0::2], x[..., 1::2]  # (..., T, d) -> 2 de (..., T, d/2)
-    return torch.stack((a * cos - b * sen, b * cos + a * sen), dim=-1).flatten(-2)
+    # Vizinhos (a, b) são um número complexo a + bi, e girar é multiplicar por cos + i·sen: a mesma
+    # conta, numa passada só pela memória. Não há complexos de 16 bits: esses fazem-se em float32.
+    exata = torch.float64 if x.dtype == torch.float64 else torch.float32
+    z = torch.view_as_complex(x.to(exata).unflatten(-1, (meio, 2)).contiguous())  # -> (..., T, d/2)
+    girado = z * torch.complex(cos.to(exata), sen.to(exata))
+    return torch.view_as_real(girado).flatten(-2).to(x.dtype)  # (..., T, d/2, 2) -> (..., T, d)
 
 
 def rope(
