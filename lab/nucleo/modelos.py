@@ -153,6 +153,15 @@ def _auto(progresso) -> Modelo:
     return modelo
 
 
+def pronto() -> str:
+    """O nome do melhor modelo que já está nesta máquina, sem abrir rede; "auto" se nenhum."""
+    if em_cache("gpt2"):
+        return "gpt2"
+    if smollm2.convertido() or smollm2.achar_gguf():
+        return "smollm2"
+    return "mini" if (caminhos.DADOS / "mini" / "model.safetensors").is_file() else "auto"
+
+
 def em_cache(nome: str) -> Path | None:
     """O arquivo de pesos completo de um GPT-2 no cache do hub (nome novo ou antigo), ou None."""
     for repo in (GPT2[nome], nome):
