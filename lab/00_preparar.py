@@ -14,7 +14,11 @@ Código de saída: 0 se a sala está pronta, 1 se falta algo, 2 se o comando nã
 import os
 import sys
 
-from aula import Analisador, rodar_com_erros_gentis
+if sys.version_info < (3, 10):  # noqa: UP036 - é aqui que um Python antigo fica sabendo
+    print("[falta]  Python 3.10 ou mais novo (este é o %d.%d): python.org" % sys.version_info[:2])
+    sys.exit(1)
+
+from aula import Analisador, barra_de_progresso, rodar_com_erros_gentis
 from nucleo import maquina
 
 MODELOS = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "smollm2", "mini")
@@ -56,7 +60,7 @@ def principal() -> int:
 
     # %% A máquina: Python, pacotes, disco, escrita, console
     print("A máquina")
-    itens = [*maquina.conferir_python(), *maquina.conferir_pacotes()]
+    itens = [maquina.conferir_python(), *maquina.conferir_pacotes()]
     itens += [*maquina.conferir_pastas(), maquina.conferir_console(sys.stdout.encoding)]
     for item in itens:
         mostrar(item)
@@ -66,15 +70,13 @@ def principal() -> int:
         return 1
 
     # %% Os modelos: buscar o que foi pedido, depois contar o que há
-    from aula import _Barra, _consoles
-
     rede = maquina.conferir_hub()
     print("\nOs modelos")
     mostrar(rede)
     pedidos = args.modelos or ([] if args.completo else maquina.pedido_padrao(rede))
     faltou = []
     if not args.so_conferir:
-        with _Barra(_consoles()[1]) as progresso:
+        with barra_de_progresso() as progresso:
             faltou = maquina.preparar(pedidos, args.completo, progresso)
     for item in faltou:
         mostrar(item)
