@@ -15,7 +15,7 @@ import os
 import sys
 
 if sys.version_info < (3, 10):  # noqa: UP036 - é aqui que um Python antigo fica sabendo
-    print("[falta]  Python 3.10 ou mais novo (este é o %d.%d): python.org" % sys.version_info[:2])
+    print(f"[falta]  Python 3.10 ou mais novo (este é {sys.version.split()[0]}): python.org")
     sys.exit(1)
 
 from aula import Analisador, barra_de_progresso, rodar_com_erros_gentis
@@ -38,11 +38,12 @@ def lista_de_modelos(texto: str) -> list[str]:
     return nomes
 
 
-def mostrar(item: maquina.Item) -> None:
-    """Uma linha por item; a cura, se houver, na linha de baixo."""
-    print(f"[{item.estado}]".ljust(8), item.texto)
-    if item.cura:
-        print(" " * 9 + f"→ {item.cura}")
+def mostrar(itens: list[maquina.Item]) -> None:
+    """Uma linha por item; a cura na linha de baixo, uma vez só para faltas seguidas iguais."""
+    for item, proximo in zip(itens, [*itens[1:], None], strict=True):
+        print(f"[{item.estado}]".ljust(8), item.texto)
+        if item.cura and (proximo is None or proximo.cura != item.cura):
+            print(" " * 9 + f"→ {item.cura}")
 
 
 def principal() -> int:
@@ -62,8 +63,7 @@ def principal() -> int:
     print("A máquina")
     itens = [maquina.conferir_python(), *maquina.conferir_pacotes()]
     itens += [*maquina.conferir_pastas(), maquina.conferir_console(sys.stdout.encoding)]
-    for item in itens:
-        mostrar(item)
+    mostrar(itens)
     if any(i.estado == maquina.FALTA for i in itens):
         # Sem os pacotes não dá nem para procurar os modelos.
         print("\nA sala ainda não está pronta: resolva os itens [falta] e rode de novo.")
@@ -72,15 +72,15 @@ def principal() -> int:
     # %% Os modelos: buscar o que foi pedido, depois contar o que há
     rede = maquina.conferir_hub()
     print("\nOs modelos")
-    mostrar(rede)
+    mostrar([rede])
     pedidos = args.modelos or ([] if args.completo else maquina.pedido_padrao(rede))
     faltou = []
     if not args.so_conferir:
         with barra_de_progresso() as progresso:
             faltou = maquina.preparar(pedidos, args.completo, progresso)
-    for item in faltou:
-        mostrar(item)
-    prontos = [mostrar(i) or i for i in maquina.conferir_modelos(MODELOS)]
+    mostrar(faltou)
+    prontos = maquina.conferir_modelos(MODELOS)
+    mostrar(prontos)
     algum = any(i.estado == maquina.OK for i in prontos)
 
     # %% O veredito, que também é o código de saída
