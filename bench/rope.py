@@ -33,7 +33,10 @@ def medir(tipo: torch.dtype, vezes: int = VEZES) -> dict[str, float]:
     }
     # Antes do relógio, a certeza de que fazem a mesma conta.
     a, b = funcoes["transformers"](), funcoes["nosso, metades"]()
-    assert all(torch.allclose(x, y, atol=0.05 if tipo != torch.float32 else 1e-5) for x, y in zip(a, b, strict=True))
+    assert all(
+        torch.allclose(x, y, atol=0.05 if tipo != torch.float32 else 1e-5)
+        for x, y in zip(a, b, strict=True)
+    )
     tempos = dict.fromkeys(funcoes, float("inf"))
     for _ in range(vezes):
         for nome, f in funcoes.items():
