@@ -12,8 +12,7 @@ Como rodar:    python lab/06_extrapolacao.py
 O que fica:    outputs/06_extrapolacao/ (relatorio.md, tabelas em CSV, figuras, resultado.json)
 """
 
-# %% Botões: o que dá para mexer sem ler o resto
-JANELA = 32  # posições juntas em cada ponto da curva por posição
+# %% Botões (os do treino, que valem para os seis modelos, estão em nucleo/extrapolacao.py)
 SECOES = {
     1: "Os seis modelos, no comprimento em que treinaram",
     2: "Mais longe que o treino",
@@ -98,19 +97,22 @@ if aula.secao(2):
     for nome in exp.nomes(medidas):
         aula.resultado(f"delta_1024_{nome.lower()}", exp.variacao(medidas, nome, 1024), "nats")
     aula.repare(exp.resumir(medidas))
-    if "perdas" in ficha and sementes == ex.SEMENTES:
-        anotadas = exp.conferir_anotadas(medidas, ficha["perdas"])
+    if "perdas" in ficha:
+        anotadas = exp.conferir_anotadas(medidas, ficha["perdas"], sementes)
         aula.comparar("2_anotadas", "Contra o que se anotou ao gravar os pesos", anotadas)
 
 # %% 3 · Por posição
 if aula.secao(3):
-    aula.quadro("3_posicoes", exp.faixas_de_posicao(medidas))
-    series = exp.curvas_por_posicao(medidas, JANELA)
-    rotulos = ("A perda ao longo de uma janela de 1024", "posição na janela", "nats por caractere")
-    aula.figura("3_posicoes", "perda contra a posição", curvas, series, *rotulos)
+    # Os mesmos caracteres, lidos em janelas de 1024 e de 128: o texto se cancela.
+    aula.quadro("3_efeito", exp.quadro_do_efeito(medidas))
+    series = exp.curvas_do_efeito(medidas)
+    rotulos = ("O que a janela longa muda, posição a posição", "posição na janela", "nats a mais")
+    aula.figura(
+        "3_efeito", "efeito da janela longa por posição", curvas, series, *rotulos, False, True, "o"
+    )
     aula.repare(
-        "a média de uma janela longa esconde: os primeiros 128 lugares continuam bons. É depois do "
-        "comprimento de treino que cada curva diz quem sabe estar ali."
+        "até 128 é zero: nada mudou. Dali em diante, abaixo de zero o contexto a mais ajudou; acima, "
+        "o modelo teria ido melhor sem ele."
     )
 
 # %% 4 · O RoPE esticado
@@ -132,8 +134,7 @@ if aula.secao(4) and esticadas:
     )
     melhor = min(exp.nomes(esticadas), key=lambda nome: exp.variacao(esticadas, nome, 1024))
     aula.resultado("melhor_receita_1024", melhor)
-    fixo = exp.media_e_faixa(esticadas["NTK, fator 8", 128])[0]
-    custo = fixo - exp.media_e_faixa(esticadas["sem esticar", 128])[0]
+    custo = exp.media(esticadas["NTK, fator 8", 128]) - exp.media(esticadas["sem esticar", 128])
     aula.repare(
         f"em 1024, a melhor receita é «{melhor}» ({decimal(exp.variacao(esticadas, melhor, 1024))} nats "
         f"sobre o treino). Um fator só para tudo (NTK, fator 8) já custa {decimal(custo)} em 128, "
