@@ -110,6 +110,9 @@ if aula.secao(2):
     aula.resultado("cosseno_ao_acaso", acaso.mean())
     aula.repare(f"«nada a ver» não é 0 aqui: é {decimal(acaso.mean())}. Compare sempre com isso.")
 
+    aula.quadro("2_centro", exp.perto_do_centro(modelo, 8))
+    aula.repare("no GPT-2 moram aqui tokens-fantasma, como ` SolidGoldMagikarp`. E neste modelo?")
+
     formas = trio or exp.formas_da_analogia(tok, palavras)
     if formas:
         lado_a_lado = exp.analogia_lado_a_lado(modelo, normas, formas, aula.args.top)
