@@ -199,9 +199,9 @@ def baixar_completo(nome: str, progresso=lambda *_: None) -> Path:
     """Baixa o GPT-2 inteiro para o cache do hub; devolve o safetensors. Erros: `hub.SemRede`."""
     if achado := em_cache(nome):
         return achado
-    arquivo = hub.baixar(GPT2[nome], "model.safetensors", progresso)
+    # Primeiro o de 665 bytes: se o hub falhar, que seja antes de descerem 548 MB.
     hub.baixar(GPT2[nome], "config.json", progresso)
-    return arquivo
+    return hub.baixar(GPT2[nome], "model.safetensors", progresso)
 
 
 def tokenizador_gpt2() -> Tokenizador:
