@@ -1,15 +1,18 @@
-"""As fixtures dos testes do hub. Cada módulo importa as que usa (não são um plugin)."""
+"""As fixtures dos testes do hub. Cada módulo importa as que usa (não são um plugin).
+
+A função se chama `fixture_casa` e a fixture, `casa`: assim o nome importado não é o do argumento.
+"""
 
 import socket
 import types
 from pathlib import Path
 
-import gpt2_plantado as plantado
 import numpy as np
 import pytest
-from servidor_hub import Esparso, ServidorHub
 
+import gpt2_plantado as plantado
 from nucleo import modelos
+from servidor_hub import Esparso, ServidorHub
 
 _AMBIENTE = (
     "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_TOKEN", "LAB_MODELO", "HF_HUB_CACHE",
@@ -17,8 +20,8 @@ _AMBIENTE = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def casa(tmp_path, monkeypatch):
+@pytest.fixture(name="casa")
+def fixture_casa(tmp_path, monkeypatch):
     """Uma máquina que nunca baixou nada: HF_HOME e LAB_CACHE vazios, e nenhuma rede de verdade.
 
     O huggingface_hub lê o ambiente ao ser importado; para código no mesmo processo trocamos as
@@ -57,8 +60,8 @@ def apontar(monkeypatch, url: str) -> None:
     )
 
 
-@pytest.fixture(params=[False], ids=["direto"])
-def servidor(request, casa, monkeypatch):
+@pytest.fixture(name="servidor", params=[False], ids=["direto"])
+def fixture_servidor(request, casa, monkeypatch):
     """Um hub em loopback, no lugar do verdadeiro; parametrize com True para ter um CDN atrás."""
     s = ServidorHub(cdn=request.param)
     apontar(monkeypatch, s.url)
@@ -66,8 +69,8 @@ def servidor(request, casa, monkeypatch):
     s.fechar()
 
 
-@pytest.fixture
-def conexoes(monkeypatch):
+@pytest.fixture(name="conexoes")
+def fixture_conexoes(monkeypatch):
     """A lista do que este processo tentou abrir na rede: conexões e buscas de nome."""
     tentativas = []
     conectar, buscar = socket.socket.connect, socket.getaddrinfo
@@ -88,8 +91,8 @@ def conexoes(monkeypatch):
 # --- checkpoints -------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
-def gpt2_plantado(tmp_path_factory) -> Path:
+@pytest.fixture(name="gpt2_plantado", scope="session")
+def fixture_gpt2_plantado(tmp_path_factory) -> Path:
     """Uma pasta com 50257 × 768 plantados, 1 camada e o cabeçalho do tamanho do verdadeiro."""
     pasta = tmp_path_factory.mktemp("plantado") / "gpt2"
     pasta.mkdir()
@@ -127,14 +130,14 @@ def gpt2_magro(
     return pasta, valores
 
 
-@pytest.fixture
-def magro(tmp_path):
+@pytest.fixture(name="magro")
+def fixture_magro(tmp_path):
     """O GPT-2 magro publicado por quem o pedir: (pasta, {nome: tensor})."""
     return gpt2_magro(tmp_path / "magro")
 
 
-@pytest.fixture
-def no_ar(servidor, magro):
+@pytest.fixture(name="no_ar")
+def fixture_no_ar(servidor, magro):
     """O servidor com o GPT-2 magro no lugar do gpt2; `no_ar.valores` são os tensores dele."""
     servidor.publicar_pasta(modelos.GPT2["gpt2"], magro[0])
     servidor.valores = magro[1]

@@ -7,24 +7,24 @@ import socket
 import time
 from pathlib import Path
 
-import gpt2_plantado as plantado
 import numpy as np
 import pytest
+from safetensors import safe_open
+
+import gpt2_plantado as plantado
 from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     apontar,
-    casa,
-    conexoes,
+    fixture_casa,
+    fixture_conexoes,
+    fixture_magro,
+    fixture_no_ar,
+    fixture_servidor,
     gpt2_magro,
     grande_esparso,
-    magro,
-    no_ar,
-    servidor,
 )
-from safetensors import safe_open
-from servidor_hub import VERSAO, porta_fechada
-
 from nucleo import hub, maquina, modelos, smollm2, tensores
 from nucleo.erros import ErroDoUsuario
+from servidor_hub import VERSAO, porta_fechada
 
 pytestmark = pytest.mark.hub
 
