@@ -40,9 +40,10 @@ def lista_de_modelos(texto: str) -> list[str]:
 
 def mostrar(itens: list[maquina.Item]) -> None:
     """Uma linha por item; a cura na linha de baixo, uma vez só para faltas seguidas iguais."""
-    for item, proximo in zip(itens, [*itens[1:], None], strict=True):
+    for n, item in enumerate(itens):
         print(f"[{item.estado}]".ljust(8), item.texto)
-        if item.cura and (proximo is None or proximo.cura != item.cura):
+        ultima = n + 1 == len(itens) or itens[n + 1].cura != item.cura
+        if item.cura and ultima:
             print(" " * 9 + f"→ {item.cura}")
 
 

@@ -36,6 +36,8 @@ _EM_PORTUGUES = {
     "show this help message and exit": "mostra esta ajuda e sai",
     "expected one argument": "falta o valor",
     "expected at least one argument": "falta pelo menos um valor",
+    "expected %s argument": "espera %s valor",
+    "expected %s arguments": "espera %s valores",
     "unrecognized arguments: %s": "não conheço: %s",
     "invalid %(type)s value: %(value)r": "valor inválido: %(value)r (%(type)s)",
     "invalid choice: %(value)r (choose from %(choices)s)": "%(value)r não é uma opção; escolha entre %(choices)s",
@@ -57,9 +59,7 @@ class Analisador(argparse.ArgumentParser):
     def __init__(self, *a, **k):
         # O argparse busca as próprias frases por esta função; é o único lugar de traduzi-las.
         argparse._ = _traduzir
-        argparse.ngettext = lambda um, varios, n: _traduzir(
-            f"falta(m) {n} valor(es)" if "%s argument" in um else (um if n == 1 else varios)
-        )
+        argparse.ngettext = lambda um, varios, n: _traduzir(um if n == 1 else varios)
         k.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*a, **k)
 

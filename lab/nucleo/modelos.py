@@ -114,17 +114,17 @@ def abrir(
         return _mini()
     # os.path responde False ao nome que o sistema nem aceita; Path levantaria OSError.
     pasta = Path(os.path.expanduser(nome))
-    if nome and os.path.isdir(pasta):
+    if nome.strip() and os.path.isdir(pasta):
         return de_pasta(pasta)
-    if nome and os.path.isfile(pasta):
+    if nome.strip() and os.path.isfile(pasta):
         raise ErroDoUsuario(
             f"{nome} é um arquivo.",
             "--modelo recebe um nome da lista ou a pasta do modelo, com config.json e model.safetensors.",
             f"Tente:  --modelo {pasta.parent}",
         )
     raise ErroDoUsuario(
-        f"Não conheço o modelo {nome!r}." if nome else "O nome do modelo está vazio.",
-        f"Os nomes são: {', '.join(NOMES)}; e não existe uma pasta com esse nome.",
+        f"Não conheço o modelo {nome!r}." if nome.strip() else "O nome do modelo está vazio.",
+        f"Os nomes são: {', '.join(NOMES)}. Também não existe uma pasta com esse nome.",
         "Tente:  --modelo smollm2   (ou o caminho de uma pasta no formato do Hugging Face)",
     )
 
