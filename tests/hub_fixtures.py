@@ -3,6 +3,7 @@
 A função se chama `fixture_casa` e a fixture, `casa`: assim o nome importado não é o do argumento.
 """
 
+import shutil
 import socket
 import types
 from pathlib import Path
@@ -44,7 +45,8 @@ def fixture_casa(tmp_path, monkeypatch):
     sem_pausa = types.SimpleNamespace(sleep=lambda s: None)
     monkeypatch.setattr(file_download, "time", sem_pausa)
     monkeypatch.setattr(_http, "time", sem_pausa)
-    return pasta
+    yield pasta
+    shutil.rmtree(pasta, ignore_errors=True)  # o pytest guardaria os modelos de três sessões
 
 
 def apontar(monkeypatch, url: str) -> None:
@@ -92,7 +94,7 @@ def fixture_conexoes(monkeypatch):
 
 
 @pytest.fixture(name="gpt2_plantado", scope="session")
-def fixture_gpt2_plantado(tmp_path_factory) -> Path:
+def fixture_gpt2_plantado(tmp_path_factory):
     """Uma pasta com 50257 × 768 plantados, 1 camada e o cabeçalho do tamanho do verdadeiro."""
     pasta = tmp_path_factory.mktemp("plantado") / "gpt2"
     pasta.mkdir()
@@ -102,7 +104,8 @@ def fixture_gpt2_plantado(tmp_path_factory) -> Path:
     valores["wpe.weight"] = plantado.wpe_plantada()
     plantado.gravar(pasta / "model.safetensors", formas, valores, plantado.CABECALHO_DO_VERDADEIRO)
     plantado.escrever_config(pasta, plantado.config_gpt2(1, plantado.D, 12))
-    return pasta
+    yield pasta
+    shutil.rmtree(pasta, ignore_errors=True)
 
 
 def gpt2_magro(

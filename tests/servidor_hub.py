@@ -10,6 +10,7 @@ responde 302 e quem entrega os bytes é um segundo servidor.
 
 import hashlib
 import re
+import ssl
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -64,15 +65,17 @@ class Pane:
 class ServidorHub:
     """O servidor. `publicar` põe arquivos, `pane` estraga, `pedidos` conta. Feche com `fechar`."""
 
-    def __init__(self, cdn: bool = False):
+    def __init__(self, cdn: bool = False, certificado: tuple[Path, Path] | None = None):
         self._arquivos: dict[tuple[str, str], bytes | Path | Esparso] = {}
         self.pedidos: list[Pedido] = []
         self.panes: list[Pane] = []
         self._trava = threading.Lock()
         self._fechando = threading.Event()
         self._cdn = _abrir(self, no_cdn=True) if cdn else None
-        self._hub = _abrir(self, no_cdn=False)
+        self._hub = _abrir(self, no_cdn=False, certificado=certificado)
         self.url = _endereco(self._hub)
+        if certificado:
+            self.url = self.url.replace("http://", "https://")
 
     def publicar(self, repo: str, arquivo: str, conteudo: "bytes | Path | Esparso") -> None:
         self._arquivos[repo, arquivo] = conteudo
@@ -124,9 +127,18 @@ class ServidorHub:
         return None
 
 
-def _abrir(dono: ServidorHub, no_cdn: bool) -> ThreadingHTTPServer:
+class _Servidor(ThreadingHTTPServer):
+    def handle_error(self, pedido, endereco):
+        pass  # quem desliga no meio (um certificado recusado) não é assunto da tela do teste
+
+
+def _abrir(dono: ServidorHub, no_cdn: bool, certificado=None) -> ThreadingHTTPServer:
     classe = type("Atendente", (_Atendente,), {"dono": dono, "no_cdn": no_cdn})
-    servidor = ThreadingHTTPServer(("127.0.0.1", 0), classe)
+    servidor = _Servidor(("127.0.0.1", 0), classe)
+    if certificado:
+        contexto = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        contexto.load_cert_chain(*map(str, certificado))
+        servidor.socket = contexto.wrap_socket(servidor.socket, server_side=True)
     servidor.daemon_threads = True
     servidor.block_on_close = False
     threading.Thread(target=servidor.serve_forever, args=(0.02,), daemon=True).start()

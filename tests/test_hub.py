@@ -1,9 +1,11 @@
 """O laboratório contra um hub de mentira: baixa uma vez, desiste depressa, não deixa meio arquivo."""
 
+import hashlib
 import json
 import os
 import shutil
 import socket
+import subprocess
 import time
 from pathlib import Path
 
@@ -24,7 +26,7 @@ from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
 )
 from nucleo import hub, maquina, modelos, smollm2, tensores
 from nucleo.erros import ErroDoUsuario
-from servidor_hub import VERSAO, porta_fechada
+from servidor_hub import VERSAO, ServidorHub, porta_fechada
 
 pytestmark = pytest.mark.hub
 
@@ -66,6 +68,9 @@ def test_gpt2_desce_uma_vez_e_a_segunda_nao_abre_rede(no_ar, casa, conexoes):
     assert no_ar.pedidos == [] and conexoes == []
     np.testing.assert_array_equal(segundo.wte, primeiro.wte)
     assert segundo.origem == "cache do Hugging Face" and segundo.tem_completo
+    # Com o modelo em casa, o auto nem pergunta se há rede.
+    assert modelos.abrir("auto").nome == "gpt2"
+    assert no_ar.pedidos == [] and conexoes == []
 
 
 @COM_CDN
@@ -324,6 +329,110 @@ def test_disco_cheio_diz_quanto_falta_e_nao_deixa_meio_arquivo(no_ar, casa, monk
     assert restos(casa) == []
 
 
+def test_hub_que_emudece_no_meio_nao_trava(no_ar, casa, monkeypatch, capfd):
+    # O HEAD responde e o GET nunca: cada espera tem limite, e o fim é a mesma mensagem gentil.
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.2)
+    monkeypatch.setattr(hub, "SILENCIO", 0.3)
+    no_ar.publicar(modelos.GPT2["gpt2-large"], "model.safetensors", grande_esparso(1, 8)[0])
+    no_ar.pane("silencio", metodo="GET", arquivo="model.safetensors")
+    for nome in ("gpt2", "gpt2-large"):
+        with pytest.raises(ErroDoUsuario, match="demorou demais"):
+            modelos.abrir(nome)
+    assert pesos_no_cache(casa) == [] and restos(casa) == []
+    assert capfd.readouterr().err == ""
+
+
+class Interromper:
+    """Um progresso que, passada uma fração, faz como Ctrl-C."""
+
+    def __init__(self, fracao: float):
+        self.fracao = fracao
+
+    def __call__(self, nome, feito, total):
+        if nome.endswith(".safetensors") and feito > self.fracao * total:
+            raise KeyboardInterrupt
+
+
+def test_ctrl_c_no_modelo_inteiro_nao_deixa_meio_arquivo(no_ar, casa):
+    no_ar.publicar(REPO, "model.safetensors", grande_esparso(1, 200)[0])
+    with pytest.raises(KeyboardInterrupt):
+        modelos.abrir("gpt2", Interromper(0.2))
+    assert pesos_no_cache(casa) == [] and restos(casa) == []
+    assert modelos.abrir("gpt2").d == 200
+
+
+def test_ctrl_c_nas_tabelas_continua_de_onde_parou(servidor, casa):
+    arquivo, pontas, _ = grande_esparso(1, 220)
+    servidor.publicar(modelos.GPT2["gpt2-large"], "model.safetensors", arquivo)
+    with pytest.raises(KeyboardInterrupt):
+        modelos.abrir("gpt2-large", Interromper(0.7))
+    destino = modelos.so_tabelas("gpt2-large")
+    assert not destino.exists()
+    das_tabelas = (50257 + 1024) * 220 * 4
+    guardados = destino.with_suffix(".parcial").stat().st_size
+    assert guardados > 0.69 * das_tabelas
+    servidor.esquecer()
+    modelos.abrir("gpt2-large")
+    assert servidor.bytes_enviados() < das_tabelas - guardados + 64 * 1024 + 1000
+    esperar_pontas(destino, pontas)
+
+
+# --- o motivo, em português --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("texto", "frase"),
+    [
+        ("[Errno -2] Name or service not known", "sem internet"),  # Linux
+        ("[Errno -3] Temporary failure in name resolution", "sem internet"),
+        ("[Errno 11001] getaddrinfo failed", "sem internet"),  # Windows
+        ("[Errno 8] nodename nor servname provided, or not known", "sem internet"),  # macOS
+        ("[Errno 101] Network is unreachable", "sem internet"),
+        ("[Errno 111] Connection refused", "recusada"),
+        ("[WinError 10061] a máquina de destino as recusou ativamente", "recusada"),
+        ("403 Forbidden from proxy", "proxy"),
+        ("certificate verify failed: self-signed certificate", "SSL_CERT_FILE"),
+        ("The read operation timed out", "demorou demais"),
+        ("peer closed connection without sending complete message body", "caiu no meio"),
+        ("[Errno 104] Connection reset by peer", "caiu no meio"),
+        ("algo que ninguém previu", "falhou (RuntimeError)"),
+    ],
+)
+def test_motivo_da_falha(texto, frase):
+    # A biblioteca embrulha o erro do sistema: o texto que importa pode estar na causa.
+    externo = RuntimeError("erro")
+    externo.__cause__ = OSError(texto)
+    for erro in (RuntimeError(texto), externo):
+        assert frase in hub.motivo_da_falha(erro)
+
+
+def test_certificado_da_instituicao(casa, magro, monkeypatch, tmp_path):
+    """Caso 72: a rede com inspeção é recusada, e a cura que a mensagem dá funciona."""
+    if not shutil.which("openssl"):
+        pytest.skip("sem o programa openssl para fazer um certificado")
+    chave, certificado = tmp_path / "chave.pem", tmp_path / "certificado.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", str(chave), "-out", str(certificado)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    servidor = ServidorHub(certificado=(certificado, chave))
+    try:
+        servidor.publicar_pasta(REPO, magro[0])
+        apontar(monkeypatch, servidor.url)
+        with pytest.raises(ErroDoUsuario, match="SSL_CERT_FILE"):
+            modelos.abrir("gpt2")
+        assert servidor.pedidos == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificado))
+        apontar(monkeypatch, servidor.url)
+        np.testing.assert_array_equal(modelos.abrir("gpt2").wte, magro[1]["wte.weight"])
+    finally:
+        servidor.fechar()
+
+
 # --- os grandes: só wte e wpe -------------------------------------------------------------------
 
 
@@ -337,7 +446,7 @@ def esperar_pontas(arquivo: Path, pontas: dict) -> None:
             np.testing.assert_array_equal(lido[n - 3 :], x[3:])
 
 
-@COM_CDN
+@pytest.mark.parametrize("servidor", [True], ids=["cdn"], indirect=True)
 def test_xl_verdadeiro_em_tamanho_desce_so_as_duas_tabelas(servidor, casa):
     arquivo, pontas, onde = grande_esparso(48, 1600)
     assert arquivo.tamanho > 6.4e9
@@ -511,3 +620,26 @@ def test_as_160_entradas_do_gpt2_verdadeiro(tmp_path):
     assert "sha256" in problema and publicado["sha256"][:8] in problema
     os.truncate(arquivo, 1000)
     assert "1000 bytes" in maquina.verificar_gpt2("gpt2", arquivo)
+
+
+def test_so_o_arquivo_publicado_fica_pronto(no_ar, casa, monkeypatch):
+    # Com o publicado trocado pelo do arquivo magro: tamanho e sha256 batem, e só assim é [ok].
+    modelos.abrir("gpt2")
+    arquivo = modelos.em_cache("gpt2")
+    dados = casa / "dados" / "gpt2_medido"
+    dados.mkdir(parents=True)
+    publicado = {
+        "bytes": arquivo.stat().st_size,
+        "sha256": hashlib.sha256(arquivo.read_bytes()).hexdigest(),
+    }
+    texto = json.dumps({"arquivos": {"gpt2": publicado}})
+    (dados / "tamanhos.json").write_text(texto, encoding="utf-8")
+    monkeypatch.setattr(maquina.caminhos, "DADOS", casa / "dados")
+    [item] = maquina.conferir_modelos(("gpt2",))
+    assert item.estado == maquina.OK and "sha256 confere" in item.texto
+    bruto = bytearray(arquivo.read_bytes())
+    bruto[-1] ^= 1  # um bit
+    arquivo.resolve().write_bytes(bruto)
+    [item] = maquina.conferir_modelos(("gpt2",))
+    assert item.estado == maquina.FALTA and "sha256" in item.texto
+    assert str(arquivo.resolve()) in item.cura

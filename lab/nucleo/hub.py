@@ -19,6 +19,7 @@ from nucleo.erros import ErroDoUsuario
 from nucleo.tensores import Tensor, interpretar_cabecalho
 
 PRAZO = 4.0  # segundos para decidir se há rede; o limite da casa é 5
+SILENCIO = 30.0  # segundos sem um byte no meio de um download até desistir
 _PRIMEIRA_LEITURA = 64 * 1024  # o cabeçalho do GPT-2 XL tem uns 60 KB: quase sempre basta
 _FAIXA = 8 << 20  # bytes por pedido: a conexão não fica aberta por centenas de MB
 
@@ -222,7 +223,7 @@ def _pedaco(url: str, inicio: int, fim: int, receber: Callable[[bytes], object])
     }
     faltam = fim - inicio
     with get_session().stream(
-        "GET", url, headers=cabecalhos, timeout=30, follow_redirects=True
+        "GET", url, headers=cabecalhos, timeout=SILENCIO, follow_redirects=True
     ) as resposta:
         if resposta.status_code == 200:
             raise SemRede("o servidor não entrega pedaços de arquivo (sem suporte a Range)")
