@@ -32,6 +32,10 @@ class Tokenizador:
 
     def __init__(self, rapido, nome: str):
         self._rapido = rapido  # tokenizers.Tokenizer, da biblioteca do Hugging Face
+        # O tokenizer.json pode mandar completar e cortar em 128 tokens (o do MiniLM manda): uma
+        # palavra só viraria 128 ids, e um texto longo perderia o fim em silêncio.
+        rapido.no_padding()
+        rapido.no_truncation()
         self.nome = nome
 
     @classmethod
