@@ -112,7 +112,7 @@ if aula.secao(2):
     for par, valor, _ in pares.linhas:
         aula.resultado(f"cosseno.{par}", valor)
     aula.resultado("cosseno_ao_acaso", acaso.mean())
-    aula.repare(f"«nada a ver» não é 0 aqui: é {decimal(acaso.mean())}. Compare sempre com isso.")
+    aula.repare(f"«nada a ver» aqui vale {decimal(acaso.mean())}: compare com isso, e não com 0.")
 
     aula.quadro("2_centro", exp.perto_do_centro(modelo, 8))
     aula.repare("no GPT-2 moram aqui tokens-fantasma, como ` SolidGoldMagikarp`. E neste modelo?")

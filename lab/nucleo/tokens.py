@@ -17,7 +17,7 @@ from nucleo.erros import ErroDoUsuario
 class Forma:
     """Uma palavra na forma em que a tabela a conhece.
 
-    `texto` é o que foi tokenizado (com o espaço, se houver); `id` é a linha da tabela;
+    `texto` é o que a linha escreve (com o espaço, se ela o tiver); `id` é a linha da tabela;
     `aviso` diz em português se algo foi ajustado (acento recomposto, por exemplo), ou "".
     """
 
@@ -118,7 +118,7 @@ class Tokenizador:
         escrito = self.texto(ids[0])
         if escrito.strip() != limpa:
             avisos.append(f"este tokenizador lê {limpa!r} como {escrito.strip()!r}")
-        return Forma(limpa, texto, ids[0], "; ".join(avisos))
+        return Forma(limpa, escrito, ids[0], "; ".join(avisos))
 
     def linha(self, palavra: str, com_espaco: bool = True) -> Forma:
         """A linha da tabela que pertence à palavra, na forma com espaço antes (o usual no meio
