@@ -122,10 +122,7 @@ if aula.secao("6.2"):
     aula.repare(
         "a disposição do fairseq não é um erro: é outra convenção, e até as frequências mudam."
     )
-    aula.diga(
-        "Além do treino: a senoide existe em qualquer posição. O artigo supôs que por isso o modelo "
-        "«poderia» extrapolar; Press et al. (2021) mediram que não. Meça: `lab/06_extrapolacao.py`."
-    )
+    aula.diga(exp.alem_do_treino() + " Meça também: `python lab/06_extrapolacao.py`.")
 
 # %% 6.3 · O fluxo
 if aula.secao("6.3"):

@@ -157,3 +157,12 @@ def test_tabela_aberta_e_so_leitura_e_mapeada(smollm2):
     assert isinstance(smollm2.wte, np.memmap) and smollm2.wte.dtype == np.float32
     with pytest.raises(ValueError, match="read-only"):
         smollm2.wte[0, 0] = 1
+
+
+@pytest.mark.smollm2
+def test_perto_do_centro_igual_a_conta_direta(smollm2):
+    direta = np.linalg.norm(np.asarray(smollm2.wte) - smollm2.wte.mean(0), axis=1)
+    quadro = exp.perto_do_centro(smollm2, 8)
+    assert [int(x[1]) for x in quadro.linhas] == np.argsort(direta, kind="stable")[:8].tolist()
+    # A conta em três parcelas cancela dígitos: 1e-3 sobre distâncias perto de 2.
+    np.testing.assert_allclose([x[2] for x in quadro.linhas], np.sort(direta)[:8], atol=1e-3)

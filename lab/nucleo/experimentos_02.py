@@ -127,6 +127,25 @@ def pares_nomeados(modelo: Modelo, palavras: Palavras, acaso: np.ndarray) -> Qua
     )
 
 
+def perto_do_centro(modelo: Modelo, k: int) -> Quadro:
+    """Os k tokens mais perto da linha média de wte, em distância euclidiana.
+
+    No GPT-2 são os tokens-fantasma (" SolidGoldMagikarp"), que o treino quase não viu e que
+    por isso aparecem como vizinhos de muita gente; em outros modelos pode não haver nenhum.
+    """
+    media = modelo.wte.mean(0)  # (V, d) -> (d,)
+    # ‖w − m‖² = ‖w‖² − 2·w·m + ‖m‖²: sem montar outra matriz do tamanho da tabela.
+    quadrado = np.einsum("vd,vd->v", modelo.wte, modelo.wte) - 2 * (modelo.wte @ media)  # (V,)
+    distancias = np.sqrt(np.maximum(quadrado + media @ media, 0))
+    perto = vetores.mais_altos(-distancias, k)
+    texto = modelo.tokenizador.texto
+    return Quadro(
+        f"Os mais perto do centro da tabela (distância típica: {decimal(np.median(distancias))})",
+        {"token": str, "id": str, "distância": decimal},
+        [[visivel(texto(i)), str(i), distancias[i]] for i in perto],
+    )
+
+
 def formas_da_analogia(tok: Tokenizador, palavras: Palavras) -> list[Forma]:
     """As três formas da analogia da lista se forem tokens inteiros; senão, as dos dois primeiros
     pares de gênero que couberem; lista vazia se nem isso."""
@@ -214,6 +233,18 @@ def resumo_do_conjunto(conjunto: Conjunto) -> dict[str, float]:
     return resumo
 
 
+def frase_do_conjunto(resumo: dict[str, float]) -> str:
+    """O que o placar mostra, com os números medidos: o efeito de cada escolha de protocolo."""
+    livre, sem, norm = (
+        porcento(resumo[f"analogias_{x}"])
+        for x in ("cruas_livre", "cruas_sem_entradas", "normalizadas_sem_entradas")
+    )
+    return (
+        f"proibir as entradas leva de {livre} a {sem} de acertos; normalizar as linhas antes, a "
+        f"{norm}. O mesmo modelo, três números: o protocolo faz parte do resultado."
+    )
+
+
 def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
     """O alinhamento dos pares de cada direção, ao lado de dois controles.
 
@@ -274,6 +305,14 @@ def quadro_da_regua(regua: Regua) -> Quadro:
 
 
 # --- seção 3 -----------------------------------------------------------------------------
+
+
+def forma_do_exemplo(tok: Tokenizador, palavras: Palavras) -> Forma:
+    """A palavra de exemplo da lista; se ela não for um token só, outra que seja; se nenhuma for,
+    a linha 0, seja o que for que ela escreva."""
+    for palavra in palavras.presentes([palavras.listas["cru"], *palavras.linha]):
+        return tok.linha(palavra)
+    return Forma(tok.texto(0), tok.texto(0), 0)
 
 
 def vetor_cru(modelo: Modelo, forma: Forma, quantos: int) -> Quadro:
@@ -366,6 +405,15 @@ def defasagens(nome: str, wpe: np.ndarray) -> Quadro:
     linhas = [[k, cru[k], centrado[k]] for k in (2**p for p in range(10)) if k < len(cru)]
     colunas = {"distância": inteiro, "cosseno médio": decimal, "sem a linha média": decimal}
     return Quadro(f"{nome}: semelhança a cada distância", colunas, linhas)
+
+
+def frase_da_defasagem(quadro: Quadro) -> str:
+    """O que a tabela de distâncias mostra, com os números dela."""
+    (perto, _, um), (longe, _, muito) = quadro.linhas[0], quadro.linhas[-1]
+    return (
+        f"sem a linha média, {decimal(um)} à distância {perto} e {decimal(muito)} à distância "
+        f"{longe}. Ninguém mandou: o que houver de ordem aqui, o treino descobriu sozinho."
+    )
 
 
 def gpt2_linhas() -> Quadro:

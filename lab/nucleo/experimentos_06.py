@@ -220,6 +220,19 @@ def ondas(d: int) -> Quadro:
     return Quadro(f"Comprimentos de onda, d = {d}", colunas, linhas)
 
 
+def alem_do_treino() -> str:
+    """O que está definido, o que se afirmou e o que se mediu além do comprimento de treino."""
+    arquivo = caminhos.DADOS / "extrapolacao" / "publicados.json"
+    press = json.loads(arquivo.read_text(encoding="utf-8"))["press"]
+    medido = next(linha for linha in press["linhas"] if linha["esquema"] == "senoidal")
+    antes, depois = decimal(medido["no_treino"], 2), decimal(medido["depois"], 2)
+    return (
+        "Além do treino. **Definido**: a senoide existe em qualquer posição. **Afirmado**: por isso o "
+        "modelo «poderia» extrapolar (Vaswani et al., 2017, seção 3.5). **Medido**: treinado em 512, "
+        f"vai de {antes} a {depois} de perplexidade em {medido['em']} (Press et al., 2021)."
+    )
+
+
 def proximas(d: int, T: int, posicao: int) -> Quadro:
     """As posições de maior cosseno com `posicao`."""
     perto = posicoes.posicoes_mais_proximas(senoides(T, d), posicao, 6)
@@ -321,12 +334,19 @@ def buffers(d: int) -> Quadro:
             nova.load_state_dict(estado)
             resposta = "carrega"
         except RuntimeError as erro:
-            resposta = str(erro).split("\t")[-1].split(":")[0] + ": forma diferente"
+            resposta = "não: " + str(erro).split("\t")[-1].split(":")[0]
         bytes_ = sum(t.numel() * t.element_size() for t in estado.values())
-        linhas.append([nome, ", ".join(estado) or "nenhuma", bytes_, resposta])
+        depois = str(antiga.half().pe.dtype).removeprefix("torch.")
+        linhas.append([nome, ", ".join(estado) or "nenhuma", bytes_, depois, resposta])
     return Quadro(
         f"A tabela de posições e o state_dict (max_len de 512 para 1024, d = {d})",
-        {"a tabela é": str, "chaves": str, "bytes": inteiro, "carregar com outro max_len": str},
+        {
+            "a tabela é": str,
+            "chaves": str,
+            "bytes": inteiro,
+            "depois de .half()": str,
+            "carregar com outro max_len": str,
+        },
         linhas,
     )
 
