@@ -72,6 +72,7 @@ if aula.args.treinar is not None and not faltam and sementes == ex.SEMENTES:
 
 # %% 1 · Os seis modelos
 if aula.secao(1):
+    # Só vale comparar esquemas de modelos que aprenderam: o 5-grama é a régua.
     aula.diga(exp.apresentar(ficha, sementes))
     no_treino = exp.contra_n_gramas(medidas, ficha)
     aula.quadro("1_no_treino", no_treino)
@@ -79,6 +80,7 @@ if aula.secao(1):
 
 # %% 2 · Por comprimento
 if aula.secao(2):
+    # Os mesmos caracteres em todas as colunas; muda só o tamanho da janela em que são lidos.
     quadro = exp.por_comprimento(medidas, "Perda (nats por caractere), ± entre sementes", "esquema")
     aula.quadro("2_comprimentos", quadro)
     series, faixas = exp.curvas_por_comprimento(medidas)
@@ -117,6 +119,7 @@ if aula.secao(3):
 
 # %% 4 · O RoPE esticado
 if aula.secao(4) and esticadas:
+    # Os pesos são os mesmos; mudam as frequências, e cada coluna usa o fator do seu comprimento.
     titulo = "RoPE treinado em 128, frequências mudadas sem retreinar"
     aula.quadro("4_esticado", exp.por_comprimento(esticadas, titulo, "receita"))
     series, faixas = exp.curvas_por_comprimento(esticadas)
@@ -143,6 +146,7 @@ if aula.secao(4) and esticadas:
 
 # %% 5 · O publicado
 if aula.secao(5):
+    # Números de artigos, de data/extrapolacao/publicados.json: nenhum deles é nosso.
     aula.quadro("5_press", exp.ao_lado_do_publicado(medidas))
     aula.quadro("5_haviv", exp.publicado("haviv"))
     aula.quadro("5_kazemnejad", exp.publicado("kazemnejad"))
