@@ -1,8 +1,8 @@
 """Apostila 06 · Extrapolação: quem lê mais longe do que treinou.
 
-O capítulo diz que as senoides extrapolam. Aqui se mede: seis modelos de caracteres iguais em tudo,
-menos em como recebem a posição, treinados com 128 posições e avaliados com até 1024; o RoPE ainda
-esticado por cinco receitas; e, ao lado, o que se publicou com modelos grandes.
+O que você vai ver: o capítulo diz que as senoides extrapolam, e aqui se mede. Seis modelos de
+caracteres iguais em tudo, menos em como recebem a posição, treinados com 128 posições e avaliados
+com até 1024; o RoPE ainda esticado por cinco receitas; e, ao lado, o que se publicou em grande.
 
 Quanto demora: cerca de 1 minuto com os pesos que vêm no repositório; com --rapido, uns 20 s.
 Como rodar:    python lab/06_extrapolacao.py

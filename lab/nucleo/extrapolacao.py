@@ -31,7 +31,7 @@ SEMENTES = (1, 2, 3)
 OBRAS = ("domCasmurro", "memoriasBras", "quincas")
 VALIDACAO = "casaVelha"
 CARACTERES = 24 * 1024  # quantos caracteres da validação se avaliam, os mesmos em todo comprimento
-PASSOS, LOTE, TAXA = 2500, 16, 4e-3
+PASSOS, LOTE, TAXA = 5000, 8, 3e-3
 
 
 # --------------------------------------------------------------------------- pesos em 8 bits
@@ -227,7 +227,7 @@ def treinar(
 
     modelo = ModeloDeEsquema(esquema, MEDIDAS, semente)
     receita = Receita(
-        passos, LOTE, MEDIDAS.treino, TAXA, aquecimento=100, descida=0.6, semente=semente, bf16=True
+        passos, LOTE, MEDIDAS.treino, TAXA, aquecimento=200, descida=0.6, semente=semente, bf16=True
     )
     for passo in Treino(modelo, fita, receita).passos():
         progresso(f"{esquema}, semente {semente}", passo.passo, passos)
