@@ -205,6 +205,8 @@ if aula.secao("6.6"):
         titulo = f"Dentro do {modelo.nome}: log-probabilidades"
         aula.comparar("66_modelo", titulo, dentro.conferencias)
         aula.quadro("66_pareamentos", dentro.perdas)
+        aula.resultado("perda_rope_certo", dentro.perdas.linhas[1][1], "nats por token")
+        aula.resultado("perda_rope_misturado", dentro.perdas.linhas[2][1], "nats por token")
         aula.repare("nada avisa que o pareamento está errado: o modelo responde, e responde mal.")
 
     titulo = f"Esticar {TREINO} posições {FATOR} vezes: frequências contra o transformers"
