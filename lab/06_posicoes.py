@@ -172,15 +172,12 @@ if aula.secao("6.5"):
     ):
         if modelo := abrir(nome):
             ordens = textos[f"ordens_{lingua}"]
-            medidos.append(exp.sem_posicao(modelo, textos[lingua]["texto"], ordens))
+            medidos.append(exp.sem_posicao(modelo, exp.trecho(lingua), ordens))
             aula.resultado("perda_com_posicao", medidos[-1][2], "nats por token")
             aula.resultado("perda_sem_posicao", medidos[-1][3], "nats por token")
     if medidos:
         aula.quadro("65_sem_posicao", exp.quadro_sem_posicao(medidos))
-        aula.repare(
-            "a perda dispara. As porcentagens são variação total, a parte de uma distribuição que "
-            "não está na outra; as duas ordens ainda diferem um pouco: a máscara causal conta a ordem."
-        )
+        aula.repare(exp.frase_sem_posicao(medidos))
     aula.quadro("65_esquemas", exp.quadro_dos_esquemas())
 
 # %% 6.6 · RoPE
@@ -201,7 +198,7 @@ if aula.secao("6.6"):
 
     # O mesmo RoPE dentro de um modelo de verdade.
     if not aula.args.rapido and (modelo := abrir("smollm2")):
-        dentro = giro.dentro_do_modelo(modelo, textos["en"]["texto"])
+        dentro = giro.dentro_do_modelo(modelo, exp.trecho("en"))
         titulo = f"Dentro do {modelo.nome}: log-probabilidades"
         aula.comparar("66_modelo", titulo, dentro.conferencias)
         aula.quadro("66_pareamentos", dentro.perdas)

@@ -7,7 +7,7 @@ que algo falhe no meio. `comparar` mede o antes e o depois no mesmo texto.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -61,6 +61,18 @@ def ler(modelo: nn.Module, ids: Tensor) -> Leitura:
     log_probs = logits.float().log_softmax(-1)  # (T, V)
     # O último token não tem quem venha depois dele no texto: T − 1 perdas.
     return Leitura(log_probs, -log_probs[:-1].gather(-1, ids[1:, None]).squeeze(-1))
+
+
+def ler_em_janelas(modelo: nn.Module, janelas: Sequence[Tensor]) -> Leitura:
+    """`ler` cada janela, uma de cada vez, e juntar: nenhuma vê a anterior.
+
+    Janelas de um token só ficam de fora: não há o que prever nelas.
+    """
+    leituras = [ler(modelo, janela) for janela in janelas if len(janela) > 1]
+    return Leitura(
+        torch.cat([leitura.log_probs for leitura in leituras]),
+        torch.cat([leitura.perdas for leitura in leituras]),
+    )
 
 
 def comparar(antes: Leitura, depois: Leitura) -> Comparacao:
