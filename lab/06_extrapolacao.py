@@ -13,6 +13,7 @@ O que fica:    outputs/06_extrapolacao/ (relatorio.md, tabelas em CSV, figuras, 
 """
 
 # %% Botões (os do treino, que valem para os seis modelos, estão em nucleo/extrapolacao.py)
+BLOCO = 16  # posições juntas em cada ponto da curva por posição
 SECOES = {
     1: "Os seis modelos, no comprimento em que treinaram",
     2: "Mais longe que o treino",
@@ -45,7 +46,7 @@ from pathlib import Path
 
 from nucleo import experimentos_extrapolacao as exp
 from nucleo import extrapolacao as ex
-from nucleo.graficos import curvas
+from nucleo import figuras_extrapolacao as fig
 from nucleo.unidades import decimal
 
 pasta = Path(aula.args.pesos).expanduser() if aula.args.pesos else ex.PASTA
@@ -84,17 +85,15 @@ if aula.secao(2):
     quadro = exp.por_comprimento(medidas, "Perda (nats por caractere), ± entre sementes", "esquema")
     aula.quadro("2_comprimentos", quadro)
     series, faixas = exp.curvas_por_comprimento(medidas)
-    rotulos = ("Treinado em 128: quem lê mais longe?", "caracteres na janela", "nats por caractere")
+    titulo = "Treinado em 128: quem lê mais longe?"
     aula.figura(
         "2_comprimentos",
         "perda contra comprimento",
-        curvas,
+        fig.por_comprimento,
         series,
-        *rotulos,
-        True,
-        False,
-        "o",
         faixas,
+        titulo,
+        128,
     )
     for nome in exp.nomes(medidas):
         aula.resultado(f"delta_1024_{nome.lower()}", exp.variacao(medidas, nome, 1024), "nats")
@@ -107,14 +106,12 @@ if aula.secao(2):
 if aula.secao(3):
     # Os mesmos caracteres, lidos em janelas de 1024 e de 128: o texto se cancela.
     aula.quadro("3_efeito", exp.quadro_do_efeito(medidas))
-    series = exp.curvas_do_efeito(medidas)
-    rotulos = ("O que a janela longa muda, posição a posição", "posição na janela", "nats a mais")
-    aula.figura(
-        "3_efeito", "efeito da janela longa por posição", curvas, series, *rotulos, False, True, "o"
-    )
+    series, nomes = exp.curvas_do_efeito(medidas, BLOCO), exp.nomes(medidas)
+    aula.figura("3_efeito", "efeito da janela longa por posição", fig.efeito, series, nomes, 128)
     aula.repare(
-        "até 128 é zero: nada mudou. Dali em diante, abaixo de zero o contexto a mais ajudou; acima, "
-        "o modelo teria ido melhor sem ele."
+        "até 128 é zero: nada mudou. Depois, acima de zero o modelo teria ido melhor sem o contexto a "
+        "mais. Os dentes a cada 128 são os caracteres que abririam uma janela curta, sem passado: em "
+        "ALiBi e T5 o ganho da janela longa é quase só esse, e não ler de longe (Press et al., 2021)."
     )
 
 # %% 4 · O RoPE esticado
@@ -123,17 +120,9 @@ if aula.secao(4) and esticadas:
     titulo = "RoPE treinado em 128, frequências mudadas sem retreinar"
     aula.quadro("4_esticado", exp.por_comprimento(esticadas, titulo, "receita"))
     series, faixas = exp.curvas_por_comprimento(esticadas)
-    rotulos = ("O mesmo RoPE, esticado", "caracteres na janela", "nats por caractere")
+    titulo = "O mesmo RoPE, com as frequências esticadas"
     aula.figura(
-        "4_esticado",
-        "perda do RoPE por receita",
-        curvas,
-        series,
-        *rotulos,
-        True,
-        False,
-        "o",
-        faixas,
+        "4_esticado", "perda do RoPE por receita", fig.por_comprimento, series, faixas, titulo, 128
     )
     melhor = min(exp.nomes(esticadas), key=lambda nome: exp.variacao(esticadas, nome, 1024))
     aula.resultado("melhor_receita_1024", melhor)

@@ -60,8 +60,8 @@ def quem_perde(no_treino: Quadro) -> str:
     if not perdem:
         return "todos vencem o 5-grama: usam mais que os quatro caracteres anteriores."
     return (
-        f"{', '.join(perdem)} não vence(m) o 5-grama neste tamanho e neste tempo: o que se vê deles "
-        "mais longe diz pouco, e é lido com essa ressalva."
+        f"não vence(m) o 5-grama, neste tamanho e com este treino: {', '.join(perdem)}. O que vem "
+        "adiante sobre quem perde se lê com essa ressalva."
     )
 
 
@@ -99,23 +99,24 @@ def por_comprimento(medidas: Medidas, titulo: str, primeira: str) -> Quadro:
     return Quadro(titulo, {primeira: str} | colunas, linhas)
 
 
-def efeito_da_janela(medidas: Medidas) -> dict[str, np.ndarray]:
-    """{nome: (8,)}: o que a janela de 1024 muda, bloco a bloco de 128 posições, em nats.
+def efeito_da_janela(medidas: Medidas, bloco: int | None = None) -> dict[str, np.ndarray]:
+    """{nome: (blocos,)}: o que a janela mais longa muda, bloco a bloco de posições, em nats.
 
     Compara os MESMOS caracteres, lidos em janelas de 1024 e de 128: o texto se cancela, e sobra o
-    efeito de a janela ser longa. O primeiro bloco dá zero, porque nele as duas leituras são uma só.
+    efeito de a janela ser longa. Até 128 dá zero, porque ali as duas leituras são uma só.
+
+    Argumentos:
+        bloco: posições por bloco (None vale o comprimento de treino).
     """
     longo, curto = ex.COMPRIMENTOS[-1], ex.MEDIDAS.treino
+    bloco = bloco or curto
     saida = {}
     for nome in nomes(medidas):
         if (nome, longo) in medidas:
-            diferenca = (
-                medidas[nome, longo] - medidas[nome, curto]
-            ).double()  # (sementes, caracteres)
-            blocos = diferenca.unflatten(
-                -1, (-1, longo // curto, curto)
-            )  # -> (sementes, n, 8, 128)
-            saida[nome] = blocos.mean((0, 1, 3)).numpy()  # -> (8,)
+            diferenca = (medidas[nome, longo] - medidas[nome, curto]).double()
+            # (sementes, caracteres) -> (sementes, janelas, blocos, bloco) -> (blocos,)
+            por_bloco = diferenca.unflatten(-1, (-1, longo // bloco, bloco))
+            saida[nome] = por_bloco.mean((0, 1, 3)).numpy()
     return saida
 
 
@@ -129,7 +130,7 @@ def quadro_do_efeito(medidas: Medidas) -> Quadro:
 
 
 def curvas_por_comprimento(medidas: Medidas) -> tuple[dict, dict]:
-    """({nome: (x, y)}, {nome: meia largura}) para `graficos.curvas`."""
+    """({nome: (x, y)}, {nome: meia largura}) para a figura."""
     series, faixas = {}, {}
     for nome in nomes(medidas):
         x = [L for L in ex.COMPRIMENTOS if (nome, L) in medidas]
@@ -139,10 +140,10 @@ def curvas_por_comprimento(medidas: Medidas) -> tuple[dict, dict]:
     return series, faixas
 
 
-def curvas_do_efeito(medidas: Medidas) -> dict:
-    """{nome: (meio de cada bloco, efeito)} para `graficos.curvas`."""
-    efeitos, curto = efeito_da_janela(medidas), ex.MEDIDAS.treino
-    return {nome: ((np.arange(len(y)) + 0.5) * curto, y) for nome, y in efeitos.items()}
+def curvas_do_efeito(medidas: Medidas, bloco: int) -> dict:
+    """{nome: (meio de cada bloco, efeito)} para a figura."""
+    efeitos = efeito_da_janela(medidas, bloco)
+    return {nome: ((np.arange(len(y)) + 0.5) * bloco, y) for nome, y in efeitos.items()}
 
 
 def variacao(medidas: Medidas, nome: str, L: int) -> float | None:
@@ -152,7 +153,7 @@ def variacao(medidas: Medidas, nome: str, L: int) -> float | None:
     return media(medidas[nome, L]) - media(medidas[nome, ex.MEDIDAS.treino])
 
 
-def ao_lado_do_publicado(medidas: Medidas, perto: float = 0.02) -> Quadro:
+def ao_lado_do_publicado(medidas: Medidas, perto: float = 0.005) -> Quadro:
     """Press et al. ao dobrar o comprimento, e nós; e se os dois concordam no sentido.
 
     Perplexidades viram nats (ln da razão). Menos que `perto` nats, para qualquer lado, é "igual".
