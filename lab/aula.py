@@ -115,9 +115,9 @@ class Aula:
         self.caderno = Caderno(nome, titulo)
         self._secao, self._modelo = None, "—"
         self.conferencias: list[Conferencia] = []
-        self.pasta = (
-            Path(self.args.saida).expanduser() if self.args.saida else caminhos.SAIDAS / nome
-        )
+        # Uma execução de poucas seções não apaga o relatório inteiro: tem a sua própria pasta.
+        padrao = caminhos.SAIDAS / nome / ("parcial" if self.args.secao else "")
+        self.pasta = Path(self.args.saida).expanduser() if self.args.saida else padrao
         conferir_pasta(self.pasta)
         self._cabecalho(titulo)
 
@@ -213,12 +213,13 @@ class Aula:
 
     def diga(self, texto: str) -> None:
         """Um parágrafo, em Markdown leve (**negrito** e `código`), na tela e no relatório."""
+        texto = com_este_python(texto)
         self._console.print(_marcar(texto), highlight=False)
         self.caderno.blocos.append(texto)
 
     def repare(self, texto: str) -> None:
         """A frase que diz o que notar na tabela ou figura que acabou de passar."""
-        self._console.print(f"[bold yellow]Repare:[/] {_marcar(texto)}", highlight=False)
+        self._console.print(f"[bold magenta]Repare:[/] {_marcar(texto)}", highlight=False)
         self.caderno.blocos.append(f"> **Repare:** {texto}")
 
     def tabela(
@@ -226,7 +227,7 @@ class Aula:
     ) -> None:
         """Uma tabela na tela, no relatório e em `id_`.csv (lá, com todas as casas).
 
-        `colunas` é {nome: formato}; formato é uma função valor -> texto. None vira «—».
+        `colunas` é {nome: formato}; formato é uma função valor -> texto. None vira “—”.
         """
         # Números do numpy viram os do Python: o CSV e os formatos não precisam saber deles.
         linhas = [[v.item() if hasattr(v, "item") else v for v in linha] for linha in linhas]
@@ -253,39 +254,28 @@ class Aula:
 
     def _desenhar(self, titulo: str, nomes: list[str], linhas: list[list[str]], numericas) -> None:
         from rich import box
-        from rich.measure import Measurement
         from rich.table import Table
         from rich.text import Text
 
-        # A largura que cada coluna não pode perder: o número inteiro, ou a palavra mais longa.
-        minimos = [
-            max(
-                max(map(len, nome.split())),
-                *(
-                    len(c) if numerica or len(c) <= 16 else max(map(len, c.split()))
-                    for c in celulas
-                ),
-            )
-            for nome, numerica, *celulas in zip(nomes, numericas, *linhas, strict=True)
-        ]
         self._console.print(f"\n[bold]{_marcar(titulo)}[/]", highlight=False)
-        desenho = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
-        for nome, numerica, minimo in zip(nomes, numericas, minimos, strict=True):
-            lado = "right" if numerica else "left"
-            desenho.add_column(nome.strip(), justify=lado, overflow="fold", min_width=minimo)
-        for linha in linhas:
-            desenho.add_row(*[Text(c) for c in linha])
-        # Medido sem o limite da tela: o rich encolheria a conta junto com a tabela.
-        sem_limite = self._console.options.update(max_width=10_000)
-        if Measurement.get(self._console, sem_limite, desenho).minimum <= self._console.width:
+        larguras = _larguras(nomes, linhas, numericas, self._console.width)
+        if larguras:
+            desenho = Table(
+                box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True
+            )
+            for nome, numerica, largura in zip(nomes, numericas, larguras, strict=True):
+                lado = "right" if numerica else "left"
+                desenho.add_column(nome, justify=lado, overflow="fold", width=largura)
+            for linha in linhas:
+                desenho.add_row(*[Text(c) for c in linha])
             self._console.print(desenho)
             return
         # Não cabe na largura: cada linha vira uma ficha, e nenhum número é cortado.
-        largura = max(len(n.strip()) for n in nomes)
+        largura = max(map(len, nomes))
         for linha in linhas:
             self._console.print(Text(f"  {linha[0]}", style="cyan"))
             for nome, celula in zip(nomes[1:], linha[1:], strict=True):
-                self._console.print(Text(f"    {nome.strip():<{largura}}  {celula}"))
+                self._console.print(Text(f"    {nome:<{largura}}  {celula}"))
         self._console.print()
 
     def conferir(
@@ -382,7 +372,7 @@ class Aula:
         if self.conferencias:
             certas = len(self.conferencias) - len(falhas)
             self._console.print(
-                f"Conferências: {certas} de {len(self.conferencias)} conferem.", highlight=False
+                f"Contas conferidas: {certas} de {len(self.conferencias)}.", highlight=False
             )
         for c in falhas:
             self._console.print(f"[bold red]Não confere:[/] {_marcar(c.nome)}", highlight=False)
@@ -391,6 +381,11 @@ class Aula:
             f"(comece por relatorio.md) · {decimal(segundos, 1)} s",
             highlight=False,
         )
+        if self.args.secao and not self.args.saida:
+            self._console.print(
+                f"Só as seções pedidas: o relatório completo continua em {_curto(self.pasta.parent)}.",
+                highlight=False,
+            )
         sys.excepthook = sys.__excepthook__
 
     # --- quando algo dá errado ---
@@ -426,19 +421,35 @@ def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
     raiz = (erro.name or "").split(".")[0]
     if not re.search(rf"^{re.escape(raiz.casefold())}\b", pedidos, re.M) or not raiz:
         return None
+    fazer = "Rode  make preparar  e use o Python de .venv; sem make, veja no README “sem make”."
+    venv = caminhos.RAIZ / ".venv"
+    for python in (venv / "bin" / "python", venv / "Scripts" / "python.exe"):
+        if python.is_file() and python != Path(sys.executable):
+            fazer = f"Use o Python do laboratório:  {python.relative_to(caminhos.RAIZ)} lab/…"
     return ErroDoUsuario(
         f"Falta o pacote {raiz}.",
         f"Este Python ({sys.executable}) não tem o que o laboratório usa.",
-        "Rode:  python -m pip install -r requirements.txt   (ou make preparar, e use .venv)",
+        fazer,
     )
 
 
 def mostrar_erro(erro: ErroDoUsuario) -> None:
     """As três partes do erro em stderr: o que houve, por quê, o que digitar agora."""
     preparar_fluxos()
-    sys.stderr.write(
-        f"\n✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {erro.o_que_fazer}\n"
-    )
+    fazer = com_este_python(erro.o_que_fazer)
+    sys.stderr.write(f"\n✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {fazer}\n")
+
+
+def com_este_python(texto: str) -> str:
+    """Troca o "python" dos comandos pelo que está rodando: o que se copia da tela funciona.
+
+    No ambiente do laboratório, visto da raiz, vira .venv/bin/python (ou .venv\\Scripts\\python).
+    """
+    atual = Path(sys.executable)
+    nome = "python"
+    if caminhos.RAIZ / ".venv" in atual.parents:
+        nome = str(atual.relative_to(caminhos.RAIZ)).removesuffix(".exe")
+    return re.sub(r"\bpython (?=lab[/\\]|-m pip)", lambda _: f"{nome} ", texto)
 
 
 def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:
@@ -495,6 +506,35 @@ def _consoles():
     # Sem terminal (arquivo, pipe) o rich supõe 80 colunas; 100 deixa as tabelas respirarem.
     largura = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else 100
     return Console(width=largura), Console(stderr=True, width=largura)
+
+
+def _larguras(
+    nomes: list[str], linhas: list[list[str]], numericas: list[bool], tela: int
+) -> list[int] | None:
+    # A largura de cada coluna, sem cortar número nem palavra; None se nem apertada a tabela cabe.
+    def palavras(texto: str) -> int:
+        return max(map(len, texto.split()), default=1)
+
+    celulas = list(zip(*linhas, strict=True)) or [()] * len(nomes)
+    minimos, cheias = [], []
+    for nome, coluna, numerica in zip(nomes, celulas, numericas, strict=True):
+        # Números e textos curtos (tokens entre aspas) não se partem; textos longos, só entre palavras.
+        inteiras = [len(c) if numerica or len(c) <= 16 else palavras(c) for c in coluna]
+        minimos.append(max(palavras(nome), *inteiras, 1))
+        cheias.append(max(len(nome), *map(len, coluna), 1))
+    # A moldura SIMPLE_HEAD gasta duas casas por coluna.
+    sobra = tela - 2 * len(nomes) - sum(minimos)
+    if sobra < 0:
+        return None
+    while sobra > 0:
+        # Cada casa que sobra vai para a coluna mais longe de caber inteira.
+        falta = [cheia - minimo for cheia, minimo in zip(cheias, minimos, strict=True)]
+        i = max(range(len(falta)), key=falta.__getitem__)
+        if falta[i] == 0:
+            break
+        minimos[i] += 1
+        sobra -= 1
+    return minimos
 
 
 def _marcar(texto: str) -> str:

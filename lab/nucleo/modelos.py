@@ -217,7 +217,8 @@ def tokenizador_gpt2() -> Tokenizador:
 def _smollm2(progresso) -> Modelo:
     pasta = smollm2.convertido() or smollm2.converter(progresso)
     modelo = de_pasta(pasta)
-    modelo.nome, modelo.origem = "smollm2", f"pacote {smollm2.PACOTE}, convertido do GGUF"
+    modelo.nome = "smollm2"
+    modelo.origem = f"pacote {smollm2.PACOTE}, convertido do GGUF (guardado em poucos bits: há números repetidos)"
     modelo.tokenizador.nome = "SmolLM2"
     return modelo
 
