@@ -176,6 +176,74 @@ def treinar(args) -> int:
     return 0
 
 
+def exportar(args) -> int:
+    """Mede o melhor retrato e escreve a pasta pronta: pesos, tokenizer, fotos, números, LEIAME.
+
+    Os números são medidos no que foi escrito (pesos em float16, lidos de volta), não no que
+    estava na memória.
+    """
+    import numpy as np
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+
+    from nucleo import mini
+    from nucleo import treino as tr
+    from nucleo.erros import ErroDoUsuario
+
+    destino, trabalho = Path(args.exportar), Path(args.trabalho)
+    if not (trabalho / "melhor.pt").exists():
+        raise ErroDoUsuario(
+            f"Não há nenhum retrato em {trabalho}.",
+            "O treino ainda não guardou nada nessa pasta, ou a pasta é outra.",
+            "Rode o mesmo comando sem --exportar, e interrompa-o quando quiser.",
+        )
+    t, fita_validacao, regra, bpe = preparar(args)
+    melhor = torch.load(trabalho / "melhor.pt", weights_only=False)
+    ultimo = torch.load(trabalho / "ultimo.pt", weights_only=False)
+    t.modelo.load_state_dict(melhor["modelo"])
+    destino.mkdir(parents=True, exist_ok=True)
+
+    # O nome que todo leitor de GPT-2 conhece para a mesma função de ativação.
+    t.modelo.config.activation_function = "gelu_new"
+    t.modelo.config.use_cache = True
+    t.modelo.half().save_pretrained(destino)
+    PreTrainedTokenizerFast(
+        tokenizer_object=bpe, bos_token=tr.FIM, eos_token=tr.FIM, model_max_length=POSICOES
+    ).save_pretrained(destino)
+    bpe.model.save(str(destino))  # vocab.json e merges.txt, o formato original do GPT-2
+
+    modelo = AutoModelForCausalLM.from_pretrained(destino, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(destino)
+    feitos = [h for h in ultimo["historico"] if h["passo"] <= ultimo["passo"]]
+    fotos = [ultimo["fotos"][k] for k in sorted(ultimo["fotos"]) if k < melhor["passo"]]
+    wpe = modelo.transformer.wpe.weight.detach().numpy()
+    do_melhor = next((h for h in feitos if h["passo"] == melhor["passo"]), None)
+    if do_melhor is None:  # o treino, rodando ao lado, guardou um arquivo e ainda não o outro
+        raise ErroDoUsuario(
+            "Os dois retratos do treino não combinam.",
+            f"melhor.pt é do passo {melhor['passo']}, que ultimo.pt ainda não conhece.",
+            "O treino está gravando agora: espere um minuto e repita o comando.",
+        )
+    fotos.append({**do_melhor, "wpe": wpe.astype(np.float16)})
+    mini.gravar_fotos(destino / mini.FOTOS, fotos)
+
+    receita = ultimo["receita"] | {"dropout": DROPOUT}
+    resultados = mini.medir(modelo, tokenizer, t.fita.numpy(), fita_validacao, receita)
+    resultados |= {
+        "passo": melhor["passo"],
+        "passos_dados": ultimo["passo"],
+        "tokens_vistos": do_melhor["tokens"],
+        "perda_de_treino": do_melhor["perda_treino"],
+        "minutos": do_melhor["segundos"] / 60,
+        "validacao": regra,
+        "historico": feitos,
+        "versoes": mini.versoes(),
+    }
+    mini.gravar_resultados(destino, resultados)
+    print((destino / "LEIAME.md").read_text(encoding="utf-8"))
+    return 0
+
+
 def main(lista=None) -> int:
     """Entrada: treina ou exporta, com os enganos de uso em uma só mensagem."""
     args = argumentos(lista)
@@ -185,7 +253,7 @@ def main(lista=None) -> int:
 
     torch.set_num_threads(2)
     try:
-        return treinar(args)
+        return exportar(args) if args.exportar else treinar(args)
     except ErroDoUsuario as erro:
         print(f"{erro.o_que}\n{erro.por_que}\n{erro.o_que_fazer}", file=sys.stderr)
         return 2

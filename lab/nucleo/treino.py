@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -236,6 +237,9 @@ def novo_gpt2(
 ):
     """Um `GPT2LMHeadModel` recém-sorteado. `atado=False` dá ao lm_head uma matriz só dele.
 
+    Solta, a matriz do lm_head nasce cópia da wte: com a mesma semente, o modelo atado e o solto
+    partem do mesmo ponto, e o que os separa depois é só o treino.
+
     A wpe nasce com desvio 0,01, metade do da wte, como no código original do GPT-2 da OpenAI
     (o transformers usa 0,02 nas duas). O dropout não entra na atenção, para que ela possa usar
     o caminho rápido da CPU.
@@ -263,6 +267,8 @@ def novo_gpt2(
     sorteio = torch.Generator().manual_seed(semente)
     with torch.no_grad():
         modelo.transformer.wpe.weight.normal_(0.0, 0.01, generator=sorteio)
+        if not atado:
+            modelo.lm_head.weight.copy_(modelo.transformer.wte.weight)
     return modelo
 
 
@@ -448,3 +454,99 @@ def cosseno_por_defasagem(wpe, defasagens: Sequence[int]) -> list[float]:
     w = w - w.mean(axis=0)
     w = w / np.linalg.norm(w, axis=1, keepdims=True)
     return [float((w[:-k] * w[k:]).sum(axis=1).mean()) for k in defasagens]
+
+
+# ------------------------------------------------------- caracteres, para o treino ao vivo
+
+
+@dataclass(frozen=True)
+class Alfabeto:
+    """Um tokenizer de caracteres: o id é a posição em `letras`; o que falta vira espaço."""
+
+    letras: str
+
+    def codificar(self, texto: str) -> np.ndarray:
+        """texto -> ids, (n,) int32."""
+        ids = {letra: i for i, letra in enumerate(self.letras)}
+        return np.array([ids.get(letra, ids[" "]) for letra in texto], dtype=np.int32)
+
+
+def alfabeto(texto: str, maximo: int = 96) -> Alfabeto:
+    """As `maximo` letras mais comuns do texto (sempre com o espaço), em ordem de código."""
+    vezes = Counter(texto)
+    vezes[" "] += 1
+    comuns = sorted(vezes, key=lambda letra: (-vezes[letra], letra))[:maximo]
+    return Alfabeto("".join(sorted({*comuns, " "})))
+
+
+def embaralhar(fita: np.ndarray, semente: int) -> np.ndarray:
+    """O controle: os mesmos tokens, em ordem sorteada. As frequências ficam, a ordem some."""
+    return np.random.default_rng(semente).permutation(fita)
+
+
+# ------------------------------------------------------------- uma matriz, dois gradientes
+
+
+@dataclass
+class DoisCaminhos:
+    """O gradiente da matriz atada, aberto em dois (cada um (V, d), em float32)."""
+
+    perda: float
+    entrada: np.ndarray  # o que chega pela consulta: só as linhas dos tokens do lote
+    saida: np.ndarray  # o que chega pelos logits: todas as linhas
+    norma_entrada: float
+    norma_saida: float
+    cosseno: float
+    linhas_entrada: int  # linhas com gradiente diferente de zero
+    linhas_saida: int
+
+
+def dois_caminhos(modelo, x: torch.Tensor, y: torch.Tensor) -> DoisCaminhos:
+    """Abre o gradiente da wte atada em caminho de entrada e caminho de saída. x, y: (B, T).
+
+    A mesma matriz entra duas vezes na conta: E[x] no começo e h·Eᵀ no fim. Trocando cada uso por
+    uma folha própria, com os mesmos valores, a regra da cadeia separa os dois termos; a soma
+    deles é o gradiente que o autograd dá à matriz atada (Press & Wolf 2017, seção 3). O modelo
+    não é alterado: nem pesos, nem `.grad`.
+    """
+    wte = modelo.transformer.wte.weight
+    if modelo.lm_head.weight.data_ptr() != wte.data_ptr():
+        raise ValueError("o modelo não é atado: wte e lm_head são matrizes diferentes")
+    entrada = wte.detach().clone().requires_grad_()  # (V, d)
+    saida = wte.detach().clone().requires_grad_()  # (V, d)
+    treinando = modelo.training
+    modelo.eval()  # sem dropout: o mesmo lote dá sempre o mesmo gradiente
+    vetores = F.embedding(x, entrada)  # (B, T) -> (B, T, d)
+    h = modelo.transformer(inputs_embeds=vetores, use_cache=False).last_hidden_state  # (B, T, d)
+    logits = F.linear(h, saida)  # (B, T, d) -> (B, T, V)
+    valor = F.cross_entropy(logits.flatten(0, 1), y.flatten())
+    g_entrada, g_saida = torch.autograd.grad(valor, [entrada, saida])
+    modelo.train(treinando)
+    norma_e, norma_s = float(g_entrada.norm()), float(g_saida.norm())
+    return DoisCaminhos(
+        perda=valor.item(),
+        entrada=g_entrada.numpy(),
+        saida=g_saida.numpy(),
+        norma_entrada=norma_e,
+        norma_saida=norma_s,
+        cosseno=float((g_entrada * g_saida).sum()) / (norma_e * norma_s),
+        linhas_entrada=int((g_entrada != 0).any(dim=1).sum()),
+        linhas_saida=int((g_saida != 0).any(dim=1).sum()),
+    )
+
+
+def semelhanca_de_geometria(a, b) -> float:
+    """Quanto duas matrizes (n, d) concordam sobre quem é vizinho de quem: entre -1 e 1.
+
+    É a correlação de Spearman entre os cossenos de todos os pares de linhas de `a` e os mesmos
+    pares em `b` (com a linha média retirada). Não depende da base: girar uma delas não muda nada,
+    e por isso serve para comparar modelos treinados à parte.
+    """
+    postos = []
+    for m in (a, b):
+        m = np.asarray(m, dtype=np.float64)
+        m = m - m.mean(axis=0)
+        m = m / np.linalg.norm(m, axis=1, keepdims=True)
+        cossenos = (m @ m.T)[np.triu_indices(len(m), k=1)]  # (n, d) -> (n(n-1)/2,)
+        postos.append(cossenos.argsort(kind="stable").argsort(kind="stable"))
+    return float(np.corrcoef(postos[0], postos[1])[0, 1])
