@@ -287,6 +287,7 @@ def test_os_dois_caminhos_somam_o_gradiente_do_autograd(lote):
     valor = tr.perda(modelo, *lote)
     valor.backward()
     inteiro = modelo.transformer.wte.weight.grad.numpy()
+    assert np.array_equal(tr.gradiente_atado(modelo, *lote), inteiro)
     assert dois.perda == pytest.approx(valor.item(), abs=1e-6)
     # Um epsilon de float32 (1,2e-7) por soma, sobre entradas da ordem do maior gradiente.
     assert np.abs(dois.entrada + dois.saida - inteiro).max() < 1e-6 * max(1, np.abs(inteiro).max())

@@ -535,6 +535,15 @@ def dois_caminhos(modelo, x: torch.Tensor, y: torch.Tensor) -> DoisCaminhos:
     )
 
 
+def gradiente_atado(modelo, x: torch.Tensor, y: torch.Tensor) -> np.ndarray:
+    """O gradiente que o autograd dá à wte, de uma vez só: (V, d). Não mexe no `.grad`."""
+    treinando = modelo.training
+    modelo.eval()
+    (g,) = torch.autograd.grad(perda(modelo, x, y), [modelo.transformer.wte.weight])
+    modelo.train(treinando)
+    return g.numpy()
+
+
 def semelhanca_de_geometria(a, b) -> float:
     """Quanto duas matrizes (n, d) concordam sobre quem é vizinho de quem: entre -1 e 1.
 
