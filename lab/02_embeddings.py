@@ -1,0 +1,250 @@
+"""Apostila 02 · Embeddings: o que há dentro de wte e wpe.
+
+O que você vai ver: ids que não significam nada, vetores que significam, a analogia
+rei − homem + mulher com e sem as palavras de entrada, posições aprendidas, a soma que entra
+no modelo e a prova de que entrada e saída são a mesma matriz. Um banner por seção da apostila.
+
+Quanto demora: cerca de 20 s (na primeira vez, mais o preparo do modelo).
+Como rodar:    python lab/02_embeddings.py                        tudo
+               python lab/02_embeddings.py --secao 2 --palavra dog
+               python lab/02_embeddings.py --analogia Paris France Italy
+O que fica:    outputs/02_embeddings/ (relatorio.md, tabelas em CSV, figuras, resultado.json)
+"""
+
+# %% Botões: o que dá para mexer sem ler o resto
+QUANTOS_VIZINHOS = 10  # de 1 a 100; --top muda
+QUANTOS_NUMEROS = 12  # quantas coordenadas de um vetor mostrar
+PARES_AO_ACASO = 20_000  # pares sorteados para os histogramas
+SEMENTE = 2  # dos sorteios; a mesma semente dá as mesmas tabelas
+FRASES = ("O Brasil é gigante", "The cat sat on the mat")
+SECOES = {
+    1: "O problema: inteiros não têm significado",
+    2: "A ideia: dar coordenadas às palavras",
+    3: "Na prática: a matriz é uma tabela de consulta",
+    4: "O segundo embedding: posição",
+    5: "Juntando: a entrada real do modelo",
+    6: "A amarração final: weight tying",
+    7: "O código",
+    8: "No laboratório",
+}
+
+# A linha de comando vem antes das bibliotecas pesadas: --help responde na hora.
+from aula import Aula, inteiro_entre
+
+
+def opcoes(p):
+    p.add_argument("--palavra", action="append", help="os vizinhos desta palavra (pode repetir)")
+    p.add_argument("--analogia", nargs=3, metavar=("A", "B", "C"), help="calcula A − B + C")
+    p.add_argument(
+        "--top", type=inteiro_entre(1, 100), default=QUANTOS_VIZINHOS, help="quantos vizinhos"
+    )
+    p.add_argument("--sem-espaco", action="store_true", help="usa a palavra sem o espaço da frente")
+
+
+aula = Aula("02_embeddings", __doc__, SECOES, opcoes)
+
+import numpy as np
+
+from nucleo import entrada, gpt2_medido, listas, modelos, vetores
+from nucleo import experimentos_02 as exp
+from nucleo import figuras_02 as fig
+from nucleo import tabela_posicoes as posicao
+from nucleo.saida import Conferencia
+from nucleo.unidades import decimal, inteiro
+
+modelo = aula.abrir_modelo()
+tok, wte = modelo.tokenizador, modelo.wte  # wte: (V, d), uma linha por token
+normas = exp.normas(modelo)  # (V, d) -> (V,): o comprimento de cada linha
+palavras = listas.palavras_para(tok)
+frase = tok.ids(palavras.listas["frase"])  # n ids
+passagens = exp.Passagens(modelo)
+
+# As palavras de quem está ao teclado são resolvidas já: um engano aparece agora, não no meio.
+com_espaco = not aula.args.sem_espaco
+pedidas = [tok.linha(p, com_espaco) for p in aula.args.palavra or []]
+trio = [tok.linha(p, com_espaco) for p in aula.args.analogia or []]
+for forma in [*pedidas, *trio]:
+    aula.diga(exp.qual_linha(tok, forma, com_espaco))
+escolhidas = pedidas or [tok.linha(p) for p in palavras.presentes(palavras.listas["vizinhos"])]
+
+# %% 1 · O problema: inteiros não têm significado
+if aula.secao(1):
+    # Primeiro o tokenizador do curso, que vem no repositório; depois o do modelo de hoje.
+    for nome, t in {"gpt2": modelos.tokenizador_gpt2(), modelo.nome: tok}.items():
+        for n, texto in enumerate(FRASES, 1):
+            aula.quadro(f"1_tokens_{exp.rotulo(nome)}_{n}", exp.tokens_da_frase(t, texto))
+    aula.repare(
+        "`Ġ` não é erro: é como o BPE de bytes escreve o espaço. O id é só o número da linha."
+    )
+
+    # Trocar as etiquetas dos armários não muda o que há dentro deles.
+    e = exp.embaralhar(modelo, FRASES[1], SEMENTE)
+    aula.diga(f"Vocabulário embaralhado: os ids {e.antes} viram {e.depois}.")
+    iguais = [Conferencia("vetores antes e depois", e.diferenca)]
+    aula.comparar("1_embaralho", "E os vetores que eles buscam?", iguais)
+
+    # One-hot: V casas por token, um único 1. A distância entre dois quaisquer é a mesma.
+    onehots = exp.conferir_onehot(frase, modelo.V)
+    aula.conferir("1_onehot", "Distância entre one-hots: √2", onehots, lambda x: decimal(x, 6))
+    aula.repare("todas as palavras ficam igualmente longe: o one-hot sabe quem é, não o que é.")
+    aula.codigo(entrada.onehot)
+
+# %% 2 · A ideia: dar coordenadas às palavras
+if aula.secao(2):
+    # Brinquedo: três "palavras" no plano. O cosseno compara direções, não tamanhos.
+    a, b, c = np.array([2.0, 1.0]), np.array([4.0, 2.0]), np.array([-1.0, 2.0])
+    mesma, outra = decimal(vetores.cosseno(a, b)), decimal(vetores.cosseno(a, c))
+    aula.diga(f"Brinquedo: cos((2,1), (4,2)) = {mesma} e cos((2,1), (−1,2)) = {outra}.")
+
+    for forma in escolhidas:
+        vizinhos = exp.vizinhos_da_palavra(modelo, normas, forma, aula.args.top)
+        aula.quadro(f"2_vizinhos_{exp.rotulo(forma.palavra)}_{forma.id}", vizinhos)
+    aula.repare(
+        "muitos vizinhos são a mesma palavra com outra cara: grafia e sentido moram juntos."
+    )
+    aula.codigo(vetores.cossenos, vetores.mais_altos)
+
+    # Um cosseno só se lê ao lado do nível do acaso, que na wte crua não é zero.
+    acaso = vetores.cossenos_de_pares(wte, normas, PARES_AO_ACASO, SEMENTE)  # (pares,)
+    aula.quadro("2_pares", exp.pares_nomeados(modelo, palavras, acaso))
+    aula.resultado("cosseno_ao_acaso", acaso.mean())
+    aula.repare(f"«nada a ver» não é 0 aqui: é {decimal(acaso.mean())}. Compare sempre com isso.")
+
+    formas = trio or exp.formas_da_analogia(tok, palavras)
+    if formas:
+        lado_a_lado = exp.analogia_lado_a_lado(modelo, normas, formas, aula.args.top)
+        aula.quadro("2_analogia", lado_a_lado)
+        aula.repare("as demonstrações famosas mostram só a coluna da direita: a conta anda pouco.")
+        aula.codigo(vetores.vetor_da_analogia)
+
+    # Uma analogia bonita não é estatística: agora o conjunto inteiro, nos dois protocolos.
+    conjunto = exp.conjunto_de_analogias(modelo, normas)
+    aula.diga(f"Conjunto do Google: {conjunto.distintas} palavras distintas são um token só aqui.")
+    cruas, normalizadas = conjunto.cruas, conjunto.normalizadas
+    aula.quadro("2_analogias_cruas", exp.placar("Linhas cruas somadas (a apostila)", cruas))
+    aula.quadro(
+        "2_analogias_normalizadas", exp.placar("Linhas normalizadas antes (gensim)", normalizadas)
+    )
+    for id_, valor in exp.resumo_do_conjunto(conjunto).items():
+        aula.resultado(id_, valor, "fração")
+    aula.figura("2_analogias", "acertos por categoria", fig.analogias, conjunto, modelo.nome)
+    aula.repare("proibir as entradas muda tudo; normalizar muda um pouco. O protocolo é do número.")
+    aula.codigo(vetores.avaliar_analogias)
+
+    aula.quadro("2_direcoes", exp.direcoes(modelo, palavras, SEMENTE))
+    aula.repare("alinhamento alto só vale ao lado dos controles, que ficam perto de 0.")
+    regua = exp.na_regua(modelo, palavras)
+    if regua:
+        aula.quadro("2_regua", exp.quadro_da_regua(regua))
+        aula.figura("2_regua", "palavras ao longo da direção", fig.regua, regua, modelo.nome)
+
+# %% 3 · Na prática: a matriz é uma tabela de consulta
+if aula.secao(3):
+    # Brinquedo: 5 palavras em 3 dimensões, para ver a conta inteira.
+    W = np.arange(15, dtype=np.float32).reshape(5, 3)
+    produto = entrada.onehot(3, 5) @ W  # (5,) @ (5, 3) -> (3,)
+    aula.diga(f"Brinquedo: onehot(3)ᵀ · W = {produto.tolist()}, e W[3] = {W[3].tolist()}.")
+
+    forma = (
+        pedidas or [tok.linha(palavras.presentes([palavras.listas["cru"], *palavras.linha])[0])]
+    )[0]
+    aula.quadro("3_vetor_cru", exp.vetor_cru(modelo, forma, QUANTOS_NUMEROS))
+    aula.repare("são números comuns, quase todos pequenos: nenhum, sozinho, quer dizer algo.")
+
+    custo = exp.custo_da_consulta(wte, forma.id)
+    buscas = [Conferencia("as duas buscas", custo.diferenca)]
+    aula.comparar("3_consulta", "onehot(i)ᵀ · W contra W[i]", buscas)
+    aula.quadro("3_custo", exp.quadro_do_custo(modelo, custo))
+    contas = inteiro(modelo.V * modelo.d)
+    aula.repare(f"são |V|·d = {contas} multiplicações, não |V|, e quase todas por zero.")
+
+# %% 4 · O segundo embedding: posição
+if aula.secao(4):
+    # Quem não tem wpe (RoPE) passa a vez ao mini; o nome de quem mediu vai em cada tabela.
+    dono = exp.dono_da_wpe(modelo)
+    if modelo.wpe is None:
+        quem = f"Medimos no **{dono.nome}**." if dono else "Sem o data/mini, só o GPT-2 medido."
+        aula.diga(f"**{modelo.nome} não tem wpe**: gira Q e K (RoPE, capítulo 6.6). {quem}")
+    if dono is not None:
+        wpe = exp.tabela_de_posicoes(dono)  # (n_ctx, d)
+        cossenos = posicao.cossenos_entre_linhas(wpe)  # (n_ctx, d) -> (n_ctx, n_ctx)
+        aula.quadro("4_linhas", exp.cossenos_das_linhas(dono.nome, cossenos))
+        aula.quadro("4_defasagem", exp.defasagens(dono.nome, wpe))
+        aula.repare("vizinhas parecidas, e ninguém mandou: o treino descobriu a ordem sozinho.")
+        aula.figura("4_mapa", "posições contra posições", fig.mapa_de_posicoes, dono.nome, cossenos)
+        aula.figura("4_curva", "wpe em três componentes", fig.curva_de_posicoes, dono.nome, wpe)
+        aula.diga(exp.explicar_limite(dono))
+        aula.codigo(posicao.cossenos_entre_linhas, posicao.por_defasagem)
+
+    # O GPT-2 verdadeiro, ao lado: fatos medidos uma vez, guardados em data/gpt2_medido.
+    aula.quadro("4_gpt2_linhas", exp.gpt2_linhas())
+    aula.quadro("4_gpt2_normas", exp.gpt2_normas())
+    aula.repare("a linha 0 foge da curva, e a 1023 nunca foi treinada: a regra vale no meio.")
+    aula.figura("4_gpt2_defasagem", "semelhança contra a distância", fig.defasagem, dono)
+    aula.figura("4_gpt2_mapa", "GPT-2, medido: posições contra posições", fig.gpt2_mapa)
+    aula.figura("4_gpt2_helice", "GPT-2, medido: a hélice das posições", fig.gpt2_helice)
+    minimo = decimal(gpt2_medido.defasagem()[1].min())
+    aula.repare(f"no GPT-2 a semelhança oscila com a distância: desce a {minimo} e volta a subir.")
+
+# %% 5 · Juntando: a entrada real do modelo
+if aula.secao(5):
+    h0 = entrada.h0(modelo, frase)  # (n, d) + (n, d) -> (n, d)
+    aula.diga(f"«{palavras.listas['frase']}»: {len(frase)} tokens, e h₀ tem forma {h0.shape}.")
+    aula.quadro("5_partes", exp.partes_da_entrada(modelo, frase))
+    if modelo.wpe is None:
+        aula.repare("a coluna «onde» é zero: este modelo não soma posição nenhuma na entrada.")
+    passagem = passagens.da_frase(frase, aula.diga)
+    if passagem:
+        contra = [exp.conferir_h0(modelo, frase, passagem)]
+        aula.comparar("5_h0", "h₀ feita à mão contra a biblioteca", contra)
+    aula.codigo(entrada.h0)
+
+    # Somar não mistura tudo? Em muitas dimensões, dois sorteados são quase perpendiculares.
+    gauss = exp.cossenos_gaussianos(modelo.d, PARES_AO_ACASO, SEMENTE)  # (pares,)
+    acaso = vetores.cossenos_de_pares(wte, normas, PARES_AO_ACASO, SEMENTE)  # (pares,)
+    esperado = exp.conferir_gaussianos(gauss, modelo.d)
+    titulo = f"Cosseno entre vetores sorteados em {modelo.d} dimensões"
+    aula.conferir("5_gauss", titulo, esperado, lambda x: decimal(x, 4))
+    media = vetores.anisotropia(wte, normas)
+    aula.resultado("wte_cosseno_medio", media)
+    aula.figura("5_ortogonais", "sorteados contra wte", fig.ortogonais, gauss, acaso, modelo)
+    aula.repare(f"já as linhas de wte pendem para o mesmo lado: {decimal(media)} em média.")
+    aula.quadro("5_soma", exp.soma_ou_concatenacao())
+    aula.repare("concatenar dobra a largura e quadruplica os blocos; somar não custa nada.")
+
+# %% 6 · A amarração final: weight tying
+if aula.secao(6):
+    aula.diga(f"No arquivo, a cabeça está **{modelo.cabeca}**: {modelo.nota_da_cabeca}.")
+    passagem = passagens.da_frase(frase, aula.diga)
+    if passagem:
+        aula.quadro("6_amarracao", exp.perguntas_da_amarracao(modelo))
+        if logits := exp.conferir_logits(modelo, passagem):
+            aula.comparar("6_logits", "logits = h_final · wteᵀ, feitos à mão", logits)
+        aula.quadro("6_economia", exp.economia(modelo))
+        aula.repare("a parte de wte depende do total: do modelo amarrado ou do solto? Diga qual.")
+    # O endereço só prova alguma coisa onde há memória.
+    um, outro = entrada.endereco_no_meta()
+    aula.diga(f"No dispositivo meta, dois tensores quaisquer têm endereços {um} e {outro}.")
+    aula.codigo(entrada.amarracao)
+
+# %% 7 · O código
+if aula.secao(7):
+    # Cada tropeço da listagem é medido aqui, com o tokenizador verdadeiro do GPT-2.
+    aula.quadro("7_correcoes", exp.correcoes(modelos.tokenizador_gpt2()))
+
+# %% 8 · No laboratório
+if aula.secao(8):
+    # Montados no dispositivo meta: as formas são de verdade, e nenhum peso é lido.
+    quadro, conferencias = exp.tamanhos()
+    aula.quadro("8_tamanhos", quadro)
+    aula.conferir("8_publicado", "Contra o publicado e a conta à mão", conferencias, inteiro)
+    aula.figura("8_pecas", "a parte de cada peça nos quatro GPT-2", fig.pecas)
+    aula.repare("wte é a maior matriz isolada nos quatro, mas a parte dela encolhe nos grandes.")
+    if gpt2_medido.parece_gpt2_small(modelo):
+        pesos = gpt2_medido.conferir_pesos(modelo)
+        medidas = gpt2_medido.conferir_medidas(modelo, normas)
+        aula.comparar("8_gpt2_pesos", "É o GPT-2? Linhas contra as publicadas", pesos)
+        aula.conferir("8_gpt2_medidas", "É o GPT-2? Medidas", medidas, lambda x: decimal(x, 4))
+
+# %% Guardar tudo
+aula.terminar()

@@ -1,0 +1,493 @@
+"""O palco das lições: linha de comando, tela e saídas. O conteúdo mora na lição e no nucleo.
+
+    aula = Aula("02_embeddings", __doc__, secoes={1: "..."}, opcoes=minhas_opcoes)
+    if aula.secao(1):
+        aula.diga("texto em Markdown leve")
+        aula.tabela("id", "título", {"coluna": formato}, linhas)
+    aula.terminar()
+
+Um `ErroDoUsuario` vira uma mensagem e código de saída 2; Ctrl-C sai com 130 sem estragar as
+saídas anteriores; qualquer outra exceção é defeito e mostra o traceback.
+"""
+
+import argparse
+import difflib
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from nucleo import caminhos
+from nucleo.erros import ErroDoUsuario
+from nucleo.saida import Caderno, Conferencia, Quadro, conferir_pasta, preparar_fluxos
+from nucleo.unidades import cientifico, decimal, inteiro
+
+PACOTES = ("torch", "transformers", "numpy", "tokenizers")
+
+
+# --- linha de comando ------------------------------------------------------------------
+
+_EM_PORTUGUES = {
+    "usage: ": "uso: ",
+    "options": "opções",
+    "positional arguments": "argumentos",
+    "show this help message and exit": "mostra esta ajuda e sai",
+    "expected one argument": "falta o valor",
+    "expected at least one argument": "falta pelo menos um valor",
+    "unrecognized arguments: %s": "não conheço: %s",
+    "invalid %(type)s value: %(value)r": "valor inválido: %(value)r (%(type)s)",
+    "invalid choice: %(value)r (choose from %(choices)s)": "%(value)r não é uma opção; escolha entre %(choices)s",
+    "the following arguments are required: %s": "falta dizer: %s",
+    "argument %(argument_name)s: %(message)s": "%(argument_name)s: %(message)s",
+    "not allowed with argument %s": "não combina com %s",
+    "ambiguous option: %(option)s could match %(matches)s": "%(option)s pode ser %(matches)s: escreva inteiro",
+    "ignored explicit argument %r": "não recebe valor (veio %r)",
+}
+
+
+def _traduzir(texto: str) -> str:
+    return _EM_PORTUGUES.get(texto, texto)
+
+
+class Analisador(argparse.ArgumentParser):
+    """O argparse com as mensagens em português e o formato de erro da casa."""
+
+    def __init__(self, *a, **k):
+        # O argparse busca as próprias frases por esta função; é o único lugar de traduzi-las.
+        argparse._ = _traduzir
+        argparse.ngettext = lambda um, varios, n: _traduzir(
+            f"falta(m) {n} valor(es)" if "%s argument" in um else (um if n == 1 else varios)
+        )
+        k.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*a, **k)
+
+    def error(self, message: str):
+        """Uma mensagem do argparse como `ErroDoUsuario`, com a opção mais parecida na dica."""
+        sugestao = f"Veja as opções com:  python lab/{self.prog} --help"
+        desconhecida = re.search(r"não conheço: (--[\w-]+)", message)
+        if desconhecida:
+            todas = [o for acao in self._actions for o in acao.option_strings]
+            perto = difflib.get_close_matches(desconhecida[1], todas, 1)
+            if perto:
+                sugestao = f"Quis dizer {perto[0]}?  {sugestao}"
+        raise ErroDoUsuario("Não entendi a linha de comando.", message, sugestao)
+
+
+def inteiro_entre(menor: int, maior: int) -> Callable[[str], int]:
+    """Um tipo de argparse: inteiro de `menor` a `maior`, com mensagem em português."""
+
+    def tipo(texto: str) -> int:
+        try:
+            n = int(texto)
+        except ValueError:
+            n = None
+        if n is None or not menor <= n <= maior:
+            raise argparse.ArgumentTypeError(
+                f"esperava um número inteiro de {menor} a {maior}, e veio {texto!r}"
+            )
+        return n
+
+    return tipo
+
+
+# --- a aula ----------------------------------------------------------------------------
+
+
+class Aula:
+    """Uma execução de uma lição: lê as opções, mostra na tela e grava em outputs/."""
+
+    def __init__(
+        self,
+        nome: str,
+        doc: str,
+        secoes: dict[int | str, str],
+        opcoes: Callable[[argparse.ArgumentParser], None] | None = None,
+        usa_modelo: bool = True,
+    ):
+        preparar_fluxos()
+        self.nome, self.secoes, self._inicio = nome, secoes, time.perf_counter()
+        sys.excepthook = self._ao_falhar
+        self.args = self._ler_opcoes(doc, opcoes, usa_modelo)
+        self._console, self._erros = _consoles()
+        titulo = doc.strip().splitlines()[0].rstrip(".")
+        self.caderno = Caderno(nome, titulo)
+        self._secao, self._modelo = None, "—"
+        self.conferencias: list[Conferencia] = []
+        self.pasta = (
+            Path(self.args.saida).expanduser() if self.args.saida else caminhos.SAIDAS / nome
+        )
+        conferir_pasta(self.pasta)
+        self._cabecalho(titulo)
+
+    def _ler_opcoes(self, doc, opcoes, usa_modelo):
+        analisador = Analisador(prog=f"{self.nome}.py", description=doc)
+        if usa_modelo:
+            analisador.add_argument(
+                "--modelo",
+                default=os.environ.get("LAB_MODELO", "auto"),
+                help="auto, gpt2, gpt2-medium, gpt2-large, gpt2-xl, smollm2, mini ou uma pasta",
+            )
+        analisador.add_argument(
+            "--secao",
+            action="append",
+            type=lambda s: int(s) if s.isdigit() else s,
+            choices=list(self.secoes),
+            help="roda só esta seção (pode repetir)",
+        )
+        analisador.add_argument(
+            "--saida", help="pasta das saídas (padrão: outputs/" + self.nome + ")"
+        )
+        analisador.add_argument(
+            "--sem-graficos", action="store_true", help="não desenha as figuras"
+        )
+        analisador.add_argument(
+            "--codigo", action="store_true", help="mostra a função que acabou de rodar"
+        )
+        if opcoes:
+            opcoes(analisador)
+        # Célula a célula, num notebook, argv é do notebook: valem os padrões.
+        return analisador.parse_args([] if "ipykernel" in sys.modules else None)
+
+    def _cabecalho(self, titulo: str) -> None:
+        from importlib.metadata import version
+
+        versoes = {p: version(p) for p in PACOTES}
+        versoes = {"python": ".".join(map(str, sys.version_info[:3]))} | versoes
+        self.caderno.ficha = {
+            "comando": " ".join(["python", f"lab/{self.nome}.py", *sys.argv[1:]])
+            if "ipykernel" not in sys.modules
+            else f"notebook de lab/{self.nome}.py",
+            "quando": time.strftime("%Y-%m-%d %H:%M"),
+            "versoes": versoes,
+        }
+        self._console.rule(f"[bold]{_marcar(titulo)}[/]")
+        self._console.print(
+            "  ·  ".join(f"{p} {v}" for p, v in versoes.items()), style="dim", highlight=False
+        )
+        self.caderno.blocos.append(
+            f"`{self.caderno.ficha['comando']}` · "
+            + " · ".join(f"{p} {v}" for p, v in versoes.items())
+        )
+
+    # --- o modelo ---
+
+    def abrir_modelo(self, nome: str | None = None):
+        """O modelo pedido em --modelo (ou `nome`), com barra de progresso e a ficha na tela."""
+        from nucleo import modelos
+
+        with self.barra() as progresso:
+            modelo = modelos.abrir(nome or self.args.modelo, progresso)
+        self._modelo = modelo.nome
+        forma = f"wte {inteiro(modelo.V)} × {modelo.d}"
+        forma += (
+            f", wpe {modelo.wpe.shape[0]} × {modelo.d}" if modelo.wpe is not None else ", sem wpe"
+        )
+        self.diga(f"Quem responde: **{modelo.nome}** ({forma}) — {modelo.origem}.")
+        if modelo.motivo:
+            self.diga(f"Por quê: {modelo.motivo}.")
+        if modelo.familia != "gpt2" or modelo.nome == "mini":
+            self.diga(f"Para ver o GPT-2 do curso:  `{modelos.COMO_TER_GPT2}`")
+        self.caderno.ficha["modelo"] = {
+            "nome": modelo.nome, "origem": modelo.origem, "motivo": modelo.motivo,
+            "V": modelo.V, "d": modelo.d, "n_ctx": modelo.n_ctx,
+        }  # fmt: skip
+        return modelo
+
+    def barra(self):
+        """Contexto que dá uma função `progresso(o_que, feito, total)` e desenha a barra."""
+        return _Barra(self._erros)
+
+    # --- o que se mostra ---
+
+    def secao(self, numero: int | str) -> bool:
+        """Mostra o título da seção e devolve True; False se --secao não a pediu."""
+        if self.args.secao and numero not in self.args.secao:
+            return False
+        self._secao = numero
+        self._console.print()
+        self._console.rule(f"[bold cyan]{numero} · {_marcar(self.secoes[numero])}[/]", align="left")
+        self.caderno.blocos.append(f"## {numero} · {self.secoes[numero]}")
+        return True
+
+    def diga(self, texto: str) -> None:
+        """Um parágrafo, em Markdown leve (**negrito** e `código`), na tela e no relatório."""
+        self._console.print(_marcar(texto), highlight=False)
+        self.caderno.blocos.append(texto)
+
+    def repare(self, texto: str) -> None:
+        """A frase que diz o que notar na tabela ou figura que acabou de passar."""
+        self._console.print(f"[bold yellow]Repare:[/] {_marcar(texto)}", highlight=False)
+        self.caderno.blocos.append(f"> **Repare:** {texto}")
+
+    def tabela(
+        self, id_: str, titulo: str, colunas: dict[str, Callable], linhas: Iterable[Iterable]
+    ) -> None:
+        """Uma tabela na tela, no relatório e em `id_`.csv (lá, com todas as casas).
+
+        `colunas` é {nome: formato}; formato é uma função valor -> texto. None vira «—».
+        """
+        # Números do numpy viram os do Python: o CSV e os formatos não precisam saber deles.
+        linhas = [[v.item() if hasattr(v, "item") else v for v in linha] for linha in linhas]
+        prontas = [
+            ["—" if v is None else f(v) for v, f in zip(linha, colunas.values(), strict=True)]
+            for linha in linhas
+        ]
+        numericas = [
+            all(
+                isinstance(x[i], (int, float, type(None)))
+                and x[i] is not True
+                and x[i] is not False
+                for x in linhas
+            )
+            for i in range(len(colunas))
+        ]
+        self._desenhar(titulo, list(colunas), prontas, numericas)
+        self.caderno.csv(id_, list(colunas), linhas)
+        self.caderno.tabela_md(titulo, list(colunas), prontas)
+
+    def quadro(self, id_: str, quadro: Quadro) -> None:
+        """O mesmo que `tabela`, para um `Quadro` que o nucleo já montou."""
+        self.tabela(id_, quadro.titulo, quadro.colunas, quadro.linhas)
+
+    def _desenhar(self, titulo: str, nomes: list[str], linhas: list[list[str]], numericas) -> None:
+        from rich import box
+        from rich.measure import Measurement
+        from rich.table import Table
+        from rich.text import Text
+
+        # A largura que cada coluna não pode perder: o número inteiro, ou a palavra mais longa.
+        minimos = [
+            max(
+                max(map(len, nome.split())),
+                *(
+                    len(c) if numerica or len(c) <= 16 else max(map(len, c.split()))
+                    for c in celulas
+                ),
+            )
+            for nome, numerica, *celulas in zip(nomes, numericas, *linhas, strict=True)
+        ]
+        self._console.print(f"\n[bold]{_marcar(titulo)}[/]", highlight=False)
+        desenho = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
+        for nome, numerica, minimo in zip(nomes, numericas, minimos, strict=True):
+            lado = "right" if numerica else "left"
+            desenho.add_column(nome.strip(), justify=lado, overflow="fold", min_width=minimo)
+        for linha in linhas:
+            desenho.add_row(*[Text(c) for c in linha])
+        # Medido sem o limite da tela: o rich encolheria a conta junto com a tabela.
+        sem_limite = self._console.options.update(max_width=10_000)
+        if Measurement.get(self._console, sem_limite, desenho).minimum <= self._console.width:
+            self._console.print(desenho)
+            return
+        # Não cabe na largura: cada linha vira uma ficha, e nenhum número é cortado.
+        largura = max(len(n.strip()) for n in nomes)
+        for linha in linhas:
+            self._console.print(Text(f"  {linha[0]}", style="cyan"))
+            for nome, celula in zip(nomes[1:], linha[1:], strict=True):
+                self._console.print(Text(f"    {nome.strip():<{largura}}  {celula}"))
+        self._console.print()
+
+    def conferir(
+        self, id_: str, titulo: str, linhas: list[Conferencia], formato: Callable = decimal
+    ) -> bool:
+        """A tabela medido / esperado / confere. Devolve True se todas conferem."""
+        self.tabela(
+            id_,
+            titulo,
+            {
+                "o que": str,
+                "medido": formato,
+                "esperado": formato,
+                "tolerância": _tolerancia,
+                "confere": _sim,
+            },
+            [[c.nome, c.medido, c.esperado, c.tolerancia, c.confere] for c in linhas],
+        )
+        return self._anotar(id_, linhas)
+
+    def comparar(self, id_: str, titulo: str, linhas: list[Conferencia]) -> bool:
+        """A tabela nome / maior diferença / tolerância / confere, do zero contra a biblioteca."""
+        self.tabela(
+            id_,
+            titulo,
+            {
+                "o que": str,
+                "maior diferença": cientifico,
+                "tolerância": _tolerancia,
+                "confere": _sim,
+            },
+            [[c.nome, c.medido, c.tolerancia, c.confere] for c in linhas],
+        )
+        return self._anotar(id_, linhas)
+
+    def _anotar(self, id_: str, linhas: list[Conferencia]) -> bool:
+        self.conferencias += linhas
+        for i, c in enumerate(linhas):
+            self.resultado(
+                f"{id_}.{i + 1}", c.medido, "", o_que=c.nome, esperado=c.esperado,
+                tolerancia=c.tolerancia, confere=c.confere,
+            )  # fmt: skip
+        return all(c.confere for c in linhas)
+
+    def figura(self, id_: str, alt: str, desenhar: Callable, *argumentos) -> None:
+        """Desenha e guarda uma figura, com o texto alternativo `alt`.
+
+        `desenhar(*argumentos)` devolve a Figure e só é chamada se houver gráficos a fazer.
+        """
+        if self.args.sem_graficos:
+            return
+        from nucleo.graficos import png
+
+        self.caderno.figura(id_, png(desenhar(*argumentos)), alt)
+        self._console.print(f"[green]Figura:[/] {id_}.png — {_marcar(alt)}", highlight=False)
+
+    def resultado(
+        self, id_: str, valor, unidade: str = "", modelo: str | None = None, **mais
+    ) -> None:
+        """Um número com nome, para resultado.json (o leem a conferência e as apostilas)."""
+        self.caderno.resultado(
+            id_, valor, unidade, modelo or self._modelo, self._secao or 0, **mais
+        )
+
+    def codigo(self, *funcoes: Callable) -> None:
+        """Com --codigo, mostra a fonte do que acabou de rodar."""
+        if not self.args.codigo:
+            return
+        import inspect
+
+        from rich.syntax import Syntax
+
+        for f in funcoes:
+            fonte = inspect.getsource(f)
+            origem = Path(inspect.getsourcefile(f)).relative_to(caminhos.RAIZ).as_posix()
+            self._console.print(f"[dim]{origem}[/]")
+            self._console.print(Syntax(fonte, "python", theme="ansi_dark", word_wrap=True))
+            self.caderno.blocos.append(f"`{origem}`\n\n```python\n{fonte}```")
+
+    def terminar(self) -> None:
+        """Grava as saídas e mostra o resumo: onde estão, quantas conferências, quanto tempo."""
+        falhas = [c for c in self.conferencias if not c.confere]
+        segundos = time.perf_counter() - self._inicio
+        self.caderno.ficha |= {
+            "segundos": round(segundos, 1),
+            "conferencias": len(self.conferencias),
+            "nao_conferem": [c.nome for c in falhas],
+        }
+        arquivos = self.caderno.gravar(self.pasta)
+        figuras = sum(a.suffix == ".png" for a in arquivos)
+        tabelas = sum(a.suffix == ".csv" for a in arquivos)
+        self._console.print()
+        self._console.rule("[bold]Pronto[/]", align="left")
+        if self.conferencias:
+            certas = len(self.conferencias) - len(falhas)
+            self._console.print(
+                f"Conferências: {certas} de {len(self.conferencias)} conferem.", highlight=False
+            )
+        for c in falhas:
+            self._console.print(f"[bold red]Não confere:[/] {_marcar(c.nome)}", highlight=False)
+        self._console.print(
+            f"{tabelas} tabelas e {figuras} figuras em {_curto(self.pasta)} "
+            f"(comece por relatorio.md) · {decimal(segundos, 1)} s",
+            highlight=False,
+        )
+        sys.excepthook = sys.__excepthook__
+
+    # --- quando algo dá errado ---
+
+    def _ao_falhar(self, tipo, erro, rastro) -> None:
+        if issubclass(tipo, ErroDoUsuario):
+            mostrar_erro(erro)
+            raise SystemExit(2)
+        if issubclass(tipo, KeyboardInterrupt):
+            sys.stderr.write(
+                "\nInterrompido. As saídas da última execução completa continuam como estavam.\n"
+            )
+            raise SystemExit(130)
+        if issubclass(tipo, BrokenPipeError):
+            # Quem lia (head, less) foi embora: não há a quem reclamar.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(141)
+        sys.__excepthook__(tipo, erro, rastro)
+
+
+def mostrar_erro(erro: ErroDoUsuario) -> None:
+    """As três partes do erro em stderr: o que houve, por quê, o que digitar agora."""
+    preparar_fluxos()
+    sys.stderr.write(
+        f"\n✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {erro.o_que_fazer}\n"
+    )
+
+
+def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:
+    """Roda `funcao` e devolve o código de saída, com as mesmas regras da `Aula`."""
+    preparar_fluxos()
+    try:
+        return int(funcao() or 0)
+    except ErroDoUsuario as erro:
+        mostrar_erro(erro)
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("\nInterrompido.\n")
+        return 130
+
+
+class _Barra:
+    # Uma barra por coisa que demora; sem terminal, uma linha de aviso e nada mais.
+    def __init__(self, console):
+        self._console, self._progresso, self._tarefas = console, None, {}
+
+    def __enter__(self):
+        return self._avancar
+
+    def _avancar(self, o_que: str, feito: int, total: int) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        if o_que not in self._tarefas and not self._console.is_terminal:
+            self._console.print(f"{o_que}…", highlight=False)
+            self._tarefas[o_que] = None
+        if not self._console.is_terminal:
+            return
+        if self._progresso is None:
+            self._progresso = Progress(
+                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
+                TimeRemainingColumn(), console=self._console, transient=True,
+            )  # fmt: skip
+            self._progresso.start()
+        if o_que not in self._tarefas:
+            self._tarefas[o_que] = self._progresso.add_task(o_que, total=total)
+        self._progresso.update(self._tarefas[o_que], completed=feito)
+
+    def __exit__(self, *_):
+        if self._progresso:
+            self._progresso.stop()
+
+
+def _consoles():
+    from rich.console import Console
+
+    # Sem terminal (arquivo, pipe) o rich supõe 80 colunas; 100 deixa as tabelas respirarem.
+    largura = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else 100
+    return Console(width=largura), Console(stderr=True, width=largura)
+
+
+def _marcar(texto: str) -> str:
+    # Markdown leve -> marcação do rich; os colchetes do texto são escapados antes.
+    texto = texto.replace("[", r"\[")
+    texto = re.sub(r"\*\*(.+?)\*\*", r"[bold]\1[/bold]", texto)
+    return re.sub(r"`(.+?)`", r"[cyan]\1[/cyan]", texto)
+
+
+def _sim(valor: bool) -> str:
+    return "sim" if valor else "NÃO"
+
+
+def _tolerancia(valor: float) -> str:
+    return "exato" if valor == 0 else cientifico(valor, 0)
+
+
+def _curto(pasta: Path) -> str:
+    try:
+        return pasta.resolve().relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return str(pasta)

@@ -1,0 +1,610 @@
+"""Os experimentos da apostila 02: cada função mede uma coisa e devolve um quadro pronto.
+
+Quem mostra é a lição; aqui ninguém imprime. Um número é calculado uma vez, neste arquivo ou
+nos que ele chama.
+"""
+
+import re
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from nucleo import arquitetura, entrada, gpt2_medido, listas, modelos, tabela_posicoes, vetores
+from nucleo.erros import ErroDoUsuario
+from nucleo.listas import Palavras
+from nucleo.modelos import Modelo
+from nucleo.saida import Conferencia, Quadro
+from nucleo.tokens import Forma, Tokenizador, sem_acentos, visivel
+from nucleo.unidades import decimal, inteiro, porcento
+
+
+def rotulo(texto: str) -> str:
+    """Um texto como pedaço de nome de arquivo: só letras, números e '_', em qualquer sistema."""
+    limpo = re.sub(r"[^0-9a-z]+", "_", sem_acentos(texto).casefold()).strip("_")
+    return limpo or "token"
+
+
+def normas(modelo: Modelo) -> np.ndarray:
+    """(V,): o comprimento de cada linha de wte. Erros: `ErroDoUsuario` se houver NaN."""
+    try:
+        return vetores.normas_das_linhas(modelo.wte)
+    except ValueError as erro:
+        raise ErroDoUsuario(
+            f"A tabela wte de {modelo.nome} está estragada.",
+            f"{erro}. Nenhum cosseno com ela faria sentido.",
+            "Baixe ou copie os pesos outra vez, ou use outro --modelo.",
+        ) from None
+
+
+def qual_linha(tok: Tokenizador, forma: Forma, com_espaco: bool) -> str:
+    """A frase que diz que forma da palavra foi usada e qual é o id da outra forma."""
+    frase = f"`{visivel(forma.texto)}` é a linha {forma.id}"
+    outra = tok.procurar(forma.palavra, not com_espaco)
+    if outra is None:
+        partes = tok.pedacos(("" if com_espaco else " ") + forma.palavra)
+        frase += f"; {'sem' if com_espaco else 'com'} o espaço são {len(partes)} pedaços."
+    elif outra.id != forma.id:
+        frase += f"; `{visivel(outra.texto)}` é outra linha, a {outra.id}."
+    else:
+        frase += " (este tokenizador não liga para o espaço da frente)."
+    return frase + (f" Atenção: {forma.aviso}." if forma.aviso else "")
+
+
+# --- seção 1 -----------------------------------------------------------------------------
+
+
+def tokens_da_frase(t: Tokenizador, frase: str) -> Quadro:
+    """Os tokens da frase, na ordem: como se leem, o id, e como o vocabulário os guarda."""
+    linhas = [[visivel(t.texto(i)), str(i), t.cru(i)] for i in t.ids(frase)]
+    titulo = f"«{frase}» no tokenizador de {t.nome}: {len(linhas)} tokens"
+    return Quadro(titulo, {"token": str, "id": str, "no vocabulário": str}, linhas)
+
+
+@dataclass(frozen=True)
+class Embaralho:
+    """Os ids de uma frase antes e depois de embaralhar o vocabulário, e a maior diferença entre
+    os vetores que eles buscam (zero: trocar etiquetas não muda nada)."""
+
+    antes: list[int]
+    depois: list[int]
+    diferenca: float
+
+
+def embaralhar(modelo: Modelo, frase: str, semente: int) -> Embaralho:
+    """Permuta as linhas de wte e os ids junto, e busca a mesma frase nas duas tabelas."""
+    ids = modelo.tokenizador.ids(frase)
+    novo_id = np.random.default_rng(semente).permutation(modelo.V)  # (V,): id velho -> id novo
+    embaralhada = np.empty_like(modelo.wte)
+    embaralhada[novo_id] = modelo.wte  # (V, d), linhas em outra ordem
+    depois = novo_id[ids]
+    diferenca = np.abs(embaralhada[depois] - modelo.wte[ids]).max()
+    return Embaralho(ids, depois.tolist(), float(diferenca))
+
+
+def conferir_onehot(ids: list[int], V: int) -> list[Conferencia]:
+    """A menor e a maior distância entre os one-hot de ids diferentes, contra √2."""
+    unicos = sorted(set(ids))
+    E = np.stack([entrada.onehot(i, V) for i in unicos])  # (k,) -> (k, V)
+    d2 = ((E[:, None] - E[None]) ** 2).sum(-1, dtype=np.float64)  # (k, k, V) -> (k, k)
+    d = np.sqrt(d2[np.triu_indices(len(unicos), 1)])  # (k, k) -> (pares,)
+    return [
+        Conferencia(f"{nome} distância", float(x), 2**0.5, 1e-12)
+        for nome, x in (("menor", d.min()), ("maior", d.max()))
+    ]
+
+
+# --- seção 2 -----------------------------------------------------------------------------
+
+
+def vizinhos_da_palavra(modelo: Modelo, normas_: np.ndarray, forma: Forma, k: int) -> Quadro:
+    """As k linhas mais próximas da palavra, fora ela mesma, e em que cada uma difere."""
+    perto = vetores.vizinhos(modelo.wte, modelo.wte[forma.id], k, normas_, (forma.id,))
+    texto = modelo.tokenizador.texto
+    linhas = [
+        [visivel(texto(i)), str(i), c, vetores.classificar_vizinho(forma.palavra, texto(i))]
+        for i, c in perto
+    ]
+    return Quadro(
+        f"Os mais próximos de {visivel(forma.texto)} (id {forma.id})",
+        {"token": str, "id": str, "cosseno": decimal, "difere em": str},
+        linhas,
+    )
+
+
+def pares_nomeados(modelo: Modelo, palavras: Palavras, acaso: np.ndarray) -> Quadro:
+    """O cosseno dos pares da lista, e a fração dos pares ao acaso que fica abaixo de cada um."""
+    ordenado = np.sort(acaso)  # (pares,)
+    linhas = []
+    for a, b in palavras.listas["pares"]:
+        if a in palavras.linha and b in palavras.linha:
+            c = vetores.cosseno(modelo.wte[palavras.linha[a]], modelo.wte[palavras.linha[b]])
+            linhas.append([f"{a} – {b}", c, float(np.searchsorted(ordenado, c) / len(ordenado))])
+    return Quadro(
+        f"Pares conhecidos (dois tokens ao acaso: {decimal(acaso.mean())} em média)",
+        {"par": str, "cosseno": decimal, "pares ao acaso abaixo": porcento},
+        linhas,
+    )
+
+
+def formas_da_analogia(tok: Tokenizador, palavras: Palavras) -> list[Forma]:
+    """As três formas da analogia da lista se forem tokens inteiros; senão, as dos dois primeiros
+    pares de gênero que couberem; lista vazia se nem isso."""
+    tres = palavras.listas["analogia"]
+    if len(palavras.presentes(tres)) < 3:
+        genero = palavras.listas["direcoes"]["gênero"]
+        pares = [p for p in genero if len(palavras.presentes(p)) == 2]
+        if len(pares) < 2:
+            return []
+        (a, b), (c, _) = pares[:2]
+        tres = [c, a, b]
+    return [tok.linha(p) for p in tres]
+
+
+def analogia_lado_a_lado(
+    modelo: Modelo, normas_: np.ndarray, formas: list[Forma], k: int
+) -> Quadro:
+    """As k melhores respostas a a − b + c, com tudo permitido e sem as três entradas."""
+    a, b, c = (f.id for f in formas)
+    alvo = vetores.vetor_da_analogia(modelo.wte, a, b, c)  # (d,)
+    notas = vetores.cossenos(modelo.wte, alvo, normas_)  # (V,): uma vez, para as duas listas
+    livre, sem = vetores.mais_altos(notas, k), vetores.mais_altos(notas, k, (a, b, c))
+    texto = modelo.tokenizador.texto
+    linhas = []
+    for posto, (i, j) in enumerate(zip(livre, sem, strict=True), 1):
+        e_entrada = "sim" if i in (a, b, c) else ""
+        linhas.append([posto, visivel(texto(i)), notas[i], e_entrada, visivel(texto(j)), notas[j]])
+    conta = "{} − {} + {}".format(*(f.palavra for f in formas))
+    return Quadro(
+        f"{conta}: com tudo permitido, e sem as palavras de entrada",
+        {"posto": str, "livre": str, "cosseno": decimal, "entrada": str}
+        | {"sem as entradas": str, "cosseno ": decimal},
+        linhas,
+    )
+
+
+@dataclass(frozen=True)
+class Conjunto:
+    """O placar do conjunto de analogias nos dois protocolos. `cruas` e `normalizadas` são listas
+    de `listas.Placar`, a última com o total; `distintas`, quantas palavras couberam."""
+
+    cruas: list
+    normalizadas: list
+    distintas: int
+
+
+def conjunto_de_analogias(modelo: Modelo, normas_: np.ndarray) -> Conjunto:
+    """Avalia todas as perguntas do Google que cabem na tabela, nos dois protocolos."""
+    perguntas = listas.analogias_do_google(modelo.tokenizador)
+    placares = [
+        listas.placar(
+            perguntas, vetores.avaliar_analogias(modelo.wte, normas_, perguntas.ids, normalizar)
+        )
+        for normalizar in (False, True)
+    ]
+    return Conjunto(*placares, len(np.unique(perguntas.ids)))
+
+
+def placar(titulo: str, placares: list) -> Quadro:
+    """Uma linha por categoria: cobertura e frações das cobertas. None onde nenhuma coube."""
+
+    def parte(x: int, n: int) -> float | None:
+        return x / n if n else None
+
+    linhas = [
+        [p.nome, p.total, p.cobertas / p.total]
+        + [parte(x, p.cobertas) for x in (p.certas_livre, p.certas_sem_entradas)]
+        + [parte(p.entrada_primeiro, p.cobertas)]
+        for p in placares
+    ]
+    nomes = ("cobertura", "certas, livre", "certas, sem entradas", "entrada em 1º")
+    return Quadro(
+        titulo, {"categoria": str, "perguntas": inteiro} | dict.fromkeys(nomes, porcento), linhas
+    )
+
+
+def resumo_do_conjunto(conjunto: Conjunto) -> dict[str, float]:
+    """{id: fração} do total das categorias nos dois protocolos, para o resultado.json."""
+    resumo = {}
+    for nome, placares in (("cruas", conjunto.cruas), ("normalizadas", conjunto.normalizadas)):
+        cobertura, *partes = placar("", placares).linhas[-1][2:]
+        resumo["analogias_cobertura"] = cobertura
+        for parte, valor in zip(("livre", "sem_entradas", "entrada_primeiro"), partes, strict=True):
+            resumo[f"analogias_{nome}_{parte}"] = valor
+    return resumo
+
+
+def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
+    """O alinhamento dos pares de cada direção, ao lado de dois controles.
+
+    O alinhamento é o cosseno do deslocamento de cada par com a média dos outros. Controles: as
+    mesmas palavras em pares sorteados, e pares de tokens sorteados do vocabulário.
+    """
+    sorteio, linhas = np.random.default_rng(semente), []
+    for nome, pares in palavras.listas["direcoes"].items():
+        ids = palavras.ids(pares)  # (n, 2)
+        if len(ids) < 3:
+            linhas.append([nome, len(ids), None, None, None, None])
+            continue
+        certo = vetores.alinhamento(vetores.deslocamentos(modelo.wte, ids))  # (n, 2) -> (n,)
+        trocas, acasos = [], []
+        for _ in range(100):
+            soltas = sorteio.permutation(ids.reshape(-1)).reshape(-1, 2)
+            tokens = sorteio.choice(modelo.V, ids.shape, replace=False)
+            trocas.append(vetores.alinhamento(vetores.deslocamentos(modelo.wte, soltas)).mean())
+            acasos.append(vetores.alinhamento(vetores.deslocamentos(modelo.wte, tokens)).mean())
+        linhas.append([nome, len(ids), certo.mean(), certo.min(), np.mean(trocas), np.mean(acasos)])
+    colunas = ("alinhamento", "o menor", "pares trocados", "tokens ao acaso")
+    return Quadro(
+        "Direções: cada par aponta para onde os outros apontam?",
+        {"direção": str, "pares": inteiro} | dict.fromkeys(colunas, decimal),
+        linhas,
+    )
+
+
+@dataclass(frozen=True)
+class Regua:
+    """Palavras projetadas numa direção: `valores` (m,), 0 no meio dos pares, ±0,5 nas pontas
+    médias."""
+
+    direcao: str
+    palavras: list[str]
+    valores: np.ndarray
+
+
+def na_regua(modelo: Modelo, palavras: Palavras) -> Regua | None:
+    """As palavras da régua na direção média dos pares; None se a direção não couber aqui."""
+    lista = palavras.listas["regua"]
+    ids = palavras.ids(palavras.listas["direcoes"][lista["direcao"]])  # (n, 2)
+    nomes = palavras.presentes(lista["palavras"])
+    if len(ids) < 3 or not nomes:
+        return None
+    direcao = vetores.deslocamentos(modelo.wte, ids).mean(0)  # (n, d) -> (d,)
+    meio = modelo.wte[ids].mean((0, 1))  # (n, 2, d) -> (d,)
+    linhas = modelo.wte[[palavras.linha[p] for p in nomes]]  # (m, d)
+    valores = (linhas - meio) @ direcao / (direcao @ direcao)  # (m, d) @ (d,) -> (m,)
+    return Regua(lista["direcao"], nomes, valores)
+
+
+def quadro_da_regua(regua: Regua) -> Quadro:
+    """A régua como tabela, da ponta negativa à positiva."""
+    linhas = sorted(zip(regua.palavras, regua.valores, strict=True), key=lambda x: x[1])
+    titulo = f"Palavras na régua do {regua.direcao} (0 = meio dos pares)"
+    return Quadro(titulo, {"palavra": str, "valor": decimal}, [list(x) for x in linhas])
+
+
+# --- seção 3 -----------------------------------------------------------------------------
+
+
+def vetor_cru(modelo: Modelo, forma: Forma, quantos: int) -> Quadro:
+    """Os primeiros números da linha de uma palavra, como estão na tabela."""
+    linhas = [[str(i), x] for i, x in enumerate(modelo.wte[forma.id, :quantos])]
+    titulo = f"{visivel(forma.texto)}, linha {forma.id}: {quantos} dos {modelo.d} números"
+    return Quadro(titulo, {"coordenada": str, "valor": lambda x: decimal(x, 6)}, linhas)
+
+
+@dataclass(frozen=True)
+class Custo:
+    """Quanto custa buscar a linha i pelo produto e pelo índice, e se dá o mesmo vetor."""
+
+    diferenca: float
+    ms_produto: float
+    ms_indice: float
+
+
+def custo_da_consulta(tabela: np.ndarray, i: int, vezes: int = 7) -> Custo:
+    """Busca a mesma linha das duas maneiras; os tempos são medianas de `vezes` repetições."""
+    e = entrada.onehot(i, len(tabela))  # (V,)
+
+    def mediana(f):
+        tempos = []
+        for _ in range(vezes):
+            t = time.perf_counter()
+            resultado = f()
+            tempos.append((time.perf_counter() - t) * 1e3)
+        return resultado, float(np.median(tempos))
+
+    produto, ms_produto = mediana(lambda: e @ tabela)  # (V,) @ (V, d) -> (d,)
+    indice, ms_indice = mediana(lambda: tabela[i].copy())  # (V, d) -> (d,)
+    return Custo(float(np.abs(produto - indice).max()), ms_produto, ms_indice)
+
+
+def quadro_do_custo(modelo: Modelo, custo: Custo) -> Quadro:
+    """Multiplicações e milissegundos das duas buscas."""
+    return Quadro(
+        "Duas maneiras de buscar a mesma linha",
+        {"como": str, "multiplicações": inteiro, "milissegundos": lambda x: decimal(x, 4)},
+        [["onehot · W", modelo.V * modelo.d, custo.ms_produto], ["W[i]", 0, custo.ms_indice]],
+    )
+
+
+# --- seção 4 -----------------------------------------------------------------------------
+
+
+def dono_da_wpe(modelo: Modelo) -> Modelo | None:
+    """O próprio modelo se ele tem wpe; senão o mini; None se o mini não estiver no repositório."""
+    if modelo.wpe is not None:
+        return modelo
+    try:
+        return modelos.abrir("mini")
+    except ErroDoUsuario:
+        return None
+
+
+def linhas_a_comparar(n: int) -> list[int]:
+    """As posições do exercício (0, 1, 2 e 500) que existem numa tabela de n linhas; se a 500 não
+    existir, entra a do meio."""
+    return [i for i in (0, 1, 2) if i < n] + ([500] if n > 500 else [n // 2] if n > 6 else [])
+
+
+def tabela_de_posicoes(modelo: Modelo) -> np.ndarray:
+    """(n_ctx, d): as linhas de wpe que são de verdade posições (no RoBERTa, a partir da 2)."""
+    return np.asarray(modelo.wpe[modelo.primeira_posicao :], dtype=np.float32)
+
+
+def cossenos_das_linhas(nome: str, cossenos: np.ndarray) -> Quadro:
+    """Os cossenos entre as posições do exercício 3. cossenos: (n, n)."""
+    quais = linhas_a_comparar(len(cossenos))
+    linhas = [[str(i), *(cossenos[i, j] for j in quais)] for i in quais]
+    colunas = {"linha": str} | {str(j): decimal for j in quais}
+    return Quadro(f"{nome}: cossenos entre posições", colunas, linhas)
+
+
+def curva_de_defasagem(wpe: np.ndarray, centrada: bool) -> np.ndarray:
+    """(m,): o cosseno médio a cada distância, sem a primeira nem a última linha.
+
+    Centrada, sai antes a linha média, comum a todas: sem isso um viés pareceria semelhança.
+    """
+    tabela = tabela_posicoes.centrar(wpe) if centrada else wpe
+    cossenos = tabela_posicoes.cossenos_entre_linhas(tabela)  # (n, d) -> (n, n)
+    return tabela_posicoes.por_defasagem(cossenos, 1, len(wpe) - 1)
+
+
+def defasagens(nome: str, wpe: np.ndarray) -> Quadro:
+    """O cosseno médio nas distâncias que são potências de 2, cru e sem a linha média."""
+    cru, centrado = (curva_de_defasagem(wpe, c) for c in (False, True))
+    linhas = [[k, cru[k], centrado[k]] for k in (2**p for p in range(10)) if k < len(cru)]
+    colunas = {"distância": inteiro, "cosseno médio": decimal, "sem a linha média": decimal}
+    return Quadro(f"{nome}: semelhança a cada distância", colunas, linhas)
+
+
+def gpt2_linhas() -> Quadro:
+    """Os cossenos entre as linhas 0, 1, 2 e 500 do GPT-2 verdadeiro, medidos uma vez."""
+    medido = gpt2_medido.fatos()["wpe_medido"]
+    nomes = [str(i) for i in medido["linhas"]]
+    linhas = [[n, *c] for n, c in zip(nomes, medido["cossenos"], strict=True)]
+    colunas = {"linha": str} | dict.fromkeys(nomes, decimal)
+    return Quadro("GPT-2, medido: cossenos entre posições", colunas, linhas)
+
+
+def gpt2_normas() -> Quadro:
+    """A norma de algumas linhas de wpe do GPT-2 verdadeiro."""
+    normas_ = gpt2_medido.fatos()["wpe_medido"]["normas"]
+    titulo = "GPT-2, medido: tamanho de algumas linhas de wpe"
+    return Quadro(titulo, {"linha": str, "norma": decimal}, [list(x) for x in normas_.items()])
+
+
+def explicar_limite(dono: Modelo) -> str:
+    """O que acontece com um token a mais que n_ctx, provocado de verdade, e por quê."""
+    n = dono.n_ctx
+    conta = f"wpe tem {len(dono.wpe)} linhas; pedir a seguinte é um erro de índice."
+    if dono.tem_completo:
+        mensagem = entrada.tropeco_no_limite(dono)
+        if not mensagem:
+            return f"{dono.nome} aceitou {n + 1} tokens: ele não usa a tabela como limite."
+        conta = f"{n + 1} tokens em {dono.nome} dão `{mensagem}`."
+    return (
+        f"E na posição {n}? {conta} A mensagem não fala em posição, mas é dela que se trata: "
+        "a linha não existe. O laboratório confere antes e diz os dois números."
+    )
+
+
+# --- seção 5 -----------------------------------------------------------------------------
+
+
+def partes_da_entrada(modelo: Modelo, ids: list[int]) -> Quadro:
+    """O tamanho do conteúdo, da posição e da soma, token a token, e o cosseno entre as partes."""
+    o_que, onde = entrada.partes_de_h0(modelo, ids)  # (n, d), (n, d)
+    linhas = [
+        [visivel(modelo.tokenizador.texto(i))]
+        + [np.linalg.norm(x), np.linalg.norm(p), np.linalg.norm(x + p), vetores.cosseno(x, p)]
+        for i, x, p in zip(ids, o_que, onde, strict=True)
+    ]
+    colunas = ("‖o quê‖", "‖onde‖", "‖h₀‖", "cos(o quê, onde)")
+    return Quadro(
+        "O tamanho de cada parte da soma", {"token": str} | dict.fromkeys(colunas, decimal), linhas
+    )
+
+
+class Passagens:
+    """As passagens pelo modelo inteiro, cada frase uma vez só: as seções 5 e 6 usam a mesma."""
+
+    def __init__(self, modelo: Modelo):
+        self._modelo, self._feitas = modelo, {}
+
+    def da_frase(self, ids: list[int], avisar) -> entrada.Passagem | None:
+        """A passagem da frase; None, com o porquê dito por `avisar`, se só as tabelas estiverem
+        em disco."""
+        chave = tuple(ids)
+        if chave not in self._feitas:
+            try:
+                self._feitas[chave] = entrada.passar(self._modelo, ids)
+            except ErroDoUsuario as erro:
+                avisar(f"{erro.o_que} {erro.por_que} {erro.o_que_fazer}")
+                return None
+        return self._feitas[chave]
+
+
+def conferir_h0(modelo: Modelo, ids: list[int], passagem: entrada.Passagem) -> Conferencia:
+    """A nossa h₀ contra a hidden_states[0] da biblioteca: a maior diferença."""
+    bert = modelo.familia in modelos.CODIFICADORES
+    nossa = entrada.soma_do_bert(modelo, ids) if bert else entrada.h0(modelo, ids)
+    nome = "h₀ contra hidden_states[0]" + (" (com tipo de frase e LayerNorm)" if bert else "")
+    return Conferencia(nome, float(np.abs(nossa - passagem.h0).max()), 0.0, 1e-5)
+
+
+def cossenos_gaussianos(d: int, quantos: int, semente: int) -> np.ndarray:
+    """(quantos,): cossenos entre pares de vetores sorteados em d dimensões. Desvio ≈ 1/√d."""
+    sorteio = np.random.default_rng(semente)
+    a = sorteio.standard_normal((quantos, d), dtype=np.float32)
+    b = sorteio.standard_normal((quantos, d), dtype=np.float32)
+    produtos = np.einsum("nd,nd->n", a, b)  # (n, d), (n, d) -> (n,)
+    return produtos / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+
+
+def conferir_gaussianos(cossenos: np.ndarray, d: int) -> list[Conferencia]:
+    """Média 0 e desvio 1/√d. As tolerâncias são de 4 desvios do estimador, em n pares."""
+    n = len(cossenos)
+    return [
+        Conferencia("cosseno médio", float(cossenos.mean()), 0.0, 4 / (n * d) ** 0.5),
+        Conferencia("desvio (1/√d)", float(cossenos.std()), d**-0.5, 4 * (2 * n * d) ** -0.5),
+    ]
+
+
+def soma_ou_concatenacao(nome: str = "gpt2") -> Quadro:
+    """Quanto custariam os blocos somando (largura d) e concatenando (largura 2d).
+
+    Multiplicações: as dos produtos por matriz (c_attn, c_proj, c_fc, c_proj), sem a atenção
+    entre tokens, que cresce com o contexto nos dois casos.
+    """
+    t = arquitetura.TAMANHOS[nome]
+    linhas = []
+    for como, d in (("somar", t.n_embd), ("concatenar", 2 * t.n_embd)):
+        conta = arquitetura.formula(arquitetura.Tamanho(t.nome, t.n_layer, d, t.n_head, 0))
+        blocos = sum(n for peca, n in conta.items() if peca not in ("wte", "wpe"))
+        # Cada peso de matriz multiplica uma vez por token: 12·d² por camada.
+        linhas.append([como, d, blocos, t.n_layer * 12 * d * d])
+    colunas = ("largura", "parâmetros nos blocos", "multiplicações por token")
+    return Quadro(
+        f"Somar ou concatenar, no tamanho do {nome}",
+        {"como": str} | dict.fromkeys(colunas, inteiro),
+        linhas,
+    )
+
+
+# --- seção 6 -----------------------------------------------------------------------------
+
+
+def perguntas_da_amarracao(modelo: Modelo) -> Quadro:
+    """O que se pergunta à matriz de entrada e à de saída do modelo inteiro, e as respostas."""
+    de_entrada, de_saida = entrada.matrizes_das_pontas(modelo)
+    if de_saida is None:
+        linhas = [["há uma matriz de saída?", "não: este modelo não prevê tokens"]]
+    elif modelo.cabeca == "ausente":
+        linhas = [["há uma matriz de saída no arquivo?", "não: a biblioteca sortearia uma"]]
+    else:
+        r = entrada.amarracao(de_entrada, de_saida)
+        nomes = {
+            "é o mesmo objeto Python?": r.mesmo_objeto,
+            "começa no mesmo endereço (data_ptr)?": r.mesmo_endereco,
+            "usa o mesmo pedaço de memória (storage)?": r.mesma_memoria,
+            "mudar um número na entrada muda a saída?": r.mudanca_vista,
+        }
+        linhas = [[pergunta, "sim" if x else "não"] for pergunta, x in nomes.items()]
+    return Quadro("Entrada e saída são a mesma matriz?", {"pergunta": str, "resposta": str}, linhas)
+
+
+def conferir_logits(modelo: Modelo, passagem: entrada.Passagem) -> list[Conferencia]:
+    """h_final · wteᵀ contra os logits da biblioteca; lista vazia onde não há cabeça amarrada ou
+    a cabeça faz mais que um produto (BERT). Relativa ao maior logit, que chega a dezenas."""
+    if (
+        passagem.logits is None
+        or modelo.cabeca != "amarrada"
+        or modelo.familia in modelos.CODIFICADORES
+    ):
+        return []
+    nossos = passagem.h_final @ modelo.wte.T  # (n, d) @ (d, V) -> (n, V)
+    diferenca = np.abs(nossos - passagem.logits).max() / np.abs(passagem.logits).max()
+    return [Conferencia("h_final · wteᵀ (relativa ao maior logit)", float(diferenca), 0.0, 1e-5)]
+
+
+def economia(modelo: Modelo) -> Quadro:
+    """Parâmetros com a cabeça amarrada e com ela solta, e que parte deles é uma wte."""
+    uma = modelo.V * modelo.d
+    amarrado = sum(p.numel() for p in modelo.completo().parameters())
+    if entrada.matrizes_das_pontas(modelo)[1] is not None and modelo.cabeca != "amarrada":
+        amarrado -= uma
+    linhas = [
+        ["amarrado (uma matriz)", amarrado, uma / amarrado],
+        ["solto (duas matrizes)", amarrado + uma, uma / (amarrado + uma)],
+    ]
+    return Quadro(
+        "O que a amarração economiza",
+        {"modelo": str, "parâmetros": inteiro, "parte que é uma wte": porcento},
+        linhas,
+    )
+
+
+# --- seções 7 e 8 ------------------------------------------------------------------------
+
+
+def correcoes(gpt2: Tokenizador) -> Quadro:
+    """O que a listagem da apostila supõe, o que se mede aqui, e o que o laboratório faz."""
+    gato = gpt2.ids(" gato")
+    frase = gpt2.ids("O Brasil é gigante")
+    zeros = entrada.endereco_no_meta()
+    pedacos = " + ".join(map(visivel, gpt2.pedacos(" gato")))
+    linhas = [
+        [
+            "' gato' é um token",
+            f"são {len(gato)}: {pedacos}",
+            "recusamos a palavra e mostramos os pedaços",
+        ],
+        [
+            "encode(' gato')[0] é o gato",
+            f"é {visivel(gpt2.texto(gato[0]))} (id {gato[0]})",
+            "nunca pegamos o primeiro pedaço em silêncio",
+        ],
+        [
+            "gato = 4899, cachorro = 5257",
+            f"4899 é {visivel(gpt2.texto(4899))}; 5257 é {visivel(gpt2.texto(5257))}",
+            "ids de exemplo são ditos hipotéticos",
+        ],
+        [
+            "a frase do Brasil tem 5 tokens",
+            f"tem {len(frase)}: " + " ".join(visivel(gpt2.texto(i)) for i in frase),
+            "contamos com o tokenizador",
+        ],
+        [
+            "AutoModelForCausalLM já foi importado",
+            "a listagem importa AutoModel e AutoTokenizer",
+            "cada lição importa o que usa",
+        ],
+        [
+            "carrega o modelo duas vezes",
+            "dois GPT-2 inteiros para ler duas tabelas",
+            "lemos só wte e wpe, mapeadas em memória",
+        ],
+        [
+            "data_ptr() igual prova a amarração",
+            f"no meta, dois tensores sem parentesco: {zeros[0]} e {zeros[1]}",
+            "recusamos o meta e testamos uma mudança",
+        ],
+    ]
+    return Quadro(
+        "O que a listagem da apostila supõe, e o que se mede",
+        {"supõe": str, "medido": str, "o que fazemos": str},
+        linhas,
+    )
+
+
+def tamanhos() -> tuple[Quadro, list[Conferencia]]:
+    """(quadro, conferências) dos quatro GPT-2, contados no dispositivo meta."""
+    linhas, conferencias = [], []
+    for t in arquitetura.TAMANHOS.values():
+        conta, a_mao = arquitetura.contar(t.nome), arquitetura.formula(t)
+        total, bytes_ = sum(conta.values()), 4 * (conta["wte"] + conta["wpe"])
+        maior, _forma = arquitetura.maior_matriz(t)
+        linhas.append(
+            [t.nome, t.n_layer, t.n_embd, total, conta["wte"], conta["wte"] / total]
+            + [maior, bytes_ / 1e6, bytes_ / 2**20]
+        )
+        conferencias.append(Conferencia(f"{t.nome}: parâmetros", total, t.publicado))
+        pior = max(abs(a_mao[p] - conta[p]) for p in conta)
+        conferencias.append(Conferencia(f"{t.nome}: pior peça da conta à mão", pior))
+    colunas = {"modelo": str, "camadas": inteiro, "d": inteiro, "parâmetros": inteiro}
+    colunas |= {"wte": inteiro, "parte de wte": porcento, "a maior": str}
+    colunas |= {"MB": lambda x: decimal(x, 1), "MiB": lambda x: decimal(x, 1)}
+    return Quadro(
+        "Os quatro GPT-2, contados da arquitetura (em MB: wte + wpe, float32)", colunas, linhas
+    ), conferencias

@@ -1,0 +1,243 @@
+"""As figuras: legíveis num projetor, seguras para daltônicos, em português.
+
+Usamos os objetos do matplotlib sem o pyplot: nenhuma janela é aberta, e um computador sem
+tela (ou sem Tk) desenha igual. Cada função devolve uma Figure; `png` a transforma em bytes.
+"""
+
+import io
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import ScalarFormatter
+
+# Okabe e Ito (2008): oito cores que quem não distingue vermelho de verde ainda separa.
+AZUL, LARANJA, VERDE, ROSA, CEU, VERMELHO, AMARELO, PRETO = (
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000",
+)  # fmt: skip
+CORES = (AZUL, LARANJA, VERDE, VERMELHO, ROSA, CEU)
+TRACOS = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
+
+ESTILO = {
+    "font.size": 15,
+    "axes.titlesize": 17,
+    "axes.titleweight": "bold",
+    "axes.labelsize": 15,
+    "legend.fontsize": 13,
+    "lines.linewidth": 2.4,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "figure.dpi": 110,
+    "axes.formatter.use_locale": False,
+}
+
+
+class _ComVirgula(ScalarFormatter):
+    # Os números dos eixos com vírgula decimal, sem depender do idioma do sistema.
+    def __call__(self, x, pos=None):
+        return super().__call__(x, pos).replace(".", ",")
+
+
+def png(figura: Figure) -> bytes:
+    """A figura como bytes PNG, sem data nem versão dentro: a mesma figura, os mesmos bytes."""
+    memoria = io.BytesIO()
+    for eixo in figura.axes:
+        for reta in (eixo.xaxis, eixo.yaxis, getattr(eixo, "zaxis", None)):
+            if reta is not None and type(reta.get_major_formatter()) is ScalarFormatter:
+                reta.set_major_formatter(_ComVirgula())
+    with matplotlib.rc_context(ESTILO):
+        figura.savefig(memoria, format="png", metadata={"Software": None}, facecolor="white")
+    return memoria.getvalue()
+
+
+def _nova(largura: float = 10, altura: float = 6, **eixos):
+    with matplotlib.rc_context(ESTILO):
+        figura = Figure(figsize=(largura, altura), layout="constrained")
+        eixo = figura.subplots(**eixos)
+    return figura, eixo
+
+
+def mapa_de_calor(
+    matriz: np.ndarray,
+    titulo: str,
+    eixo_x: str,
+    eixo_y: str,
+    barra: str = "cosseno",
+    extensao: int | None = None,
+    limites: tuple[float, float] = (-1, 1),
+) -> Figure:
+    """Uma matriz em cores, com zero em branco: azul e laranja não se confundem em cinza."""
+    with matplotlib.rc_context(ESTILO | {"axes.grid": False}):
+        figura = Figure(figsize=(9.5, 8), layout="constrained")
+        eixo = figura.subplots()
+        n, m = matriz.shape
+        lado = None if extensao is None else (-0.5, extensao - 0.5, extensao - 0.5, -0.5)
+        imagem = eixo.imshow(
+            matriz, cmap="PuOr_r", vmin=limites[0], vmax=limites[1], extent=lado,
+            interpolation="nearest", aspect="equal" if n == m else "auto",
+        )  # fmt: skip
+        eixo.set(title=titulo, xlabel=eixo_x, ylabel=eixo_y)
+        figura.colorbar(imagem, ax=eixo, label=barra, shrink=0.85)
+    return figura
+
+
+def curvas(
+    series: dict[str, tuple[np.ndarray, np.ndarray]],
+    titulo: str,
+    eixo_x: str,
+    eixo_y: str,
+    log_x: bool = False,
+    zero: bool = False,
+    marcador: str = "",
+    faixas: dict[str, np.ndarray] | None = None,
+) -> Figure:
+    """Várias curvas {nome: (x, y)}, cada uma com cor e traço próprios (lê-se também em cinza).
+
+    `faixas` {nome: meia largura} desenha a dispersão em volta da curva de mesmo nome.
+    """
+    with matplotlib.rc_context(ESTILO):
+        figura, eixo = _nova()
+        for i, (nome, (x, y)) in enumerate(series.items()):
+            cor = CORES[i % len(CORES)]
+            eixo.plot(
+                x, y, color=cor, linestyle=TRACOS[i % len(TRACOS)], marker=marcador, label=nome
+            )
+            if faixas and nome in faixas:
+                eixo.fill_between(x, y - faixas[nome], y + faixas[nome], color=cor, alpha=0.2)
+        if zero:
+            eixo.axhline(0, color="0.4", linewidth=1)
+        if log_x:
+            eixo.set_xscale("log")
+        eixo.set(title=titulo, xlabel=eixo_x, ylabel=eixo_y)
+        if len(series) > 1:
+            eixo.legend()
+    return figura
+
+
+def histogramas(
+    grupos: dict[str, np.ndarray], titulo: str, eixo_x: str, marcas: dict[str, float] | None = None
+) -> Figure:
+    """Histogramas sobrepostos {nome: valores}, em densidade; `marcas` são linhas verticais."""
+    with matplotlib.rc_context(ESTILO):
+        figura, eixo = _nova()
+        tudo = np.concatenate(list(grupos.values()))
+        faixas = np.linspace(tudo.min(), tudo.max(), 90)
+        for i, (nome, valores) in enumerate(grupos.items()):
+            eixo.hist(valores, faixas, density=True, alpha=0.55, color=CORES[i], label=nome)
+        for i, (nome, x) in enumerate((marcas or {}).items()):
+            eixo.axvline(x, color=PRETO, linestyle=TRACOS[i + 1], linewidth=2, label=nome)
+        eixo.set(title=titulo, xlabel=eixo_x, ylabel="densidade")
+        eixo.legend()
+    return figura
+
+
+def barras(rotulos: list[str], series: dict[str, list[float]], titulo: str, eixo_x: str) -> Figure:
+    """Barras horizontais, agrupadas por rótulo: nomes longos cabem sem girar a cabeça."""
+    with matplotlib.rc_context(ESTILO | {"axes.grid.axis": "x"}):
+        figura, eixo = _nova(11, 1.6 + 0.5 * len(rotulos) * max(1, 0.7 * len(series)))
+        y = np.arange(len(rotulos))
+        largura = 0.8 / len(series)
+        for i, (nome, valores) in enumerate(series.items()):
+            eixo.barh(
+                y + (i - (len(series) - 1) / 2) * largura,
+                valores,
+                largura,
+                color=CORES[i],
+                label=nome,
+            )
+        eixo.set_yticks(y, rotulos)
+        eixo.invert_yaxis()
+        eixo.set(title=titulo, xlabel=eixo_x)
+        if len(series) > 1:
+            figura.legend(loc="outside lower center", ncols=len(series))
+    return figura
+
+
+def pilhas(rotulos: list[str], partes: dict[str, list[float]], titulo: str, eixo_x: str) -> Figure:
+    """Barras horizontais empilhadas: cada rótulo soma 100 %."""
+    with matplotlib.rc_context(ESTILO | {"axes.grid": False}):
+        figura, eixo = _nova(12, 1.9 + 0.9 * len(rotulos))
+        base = np.zeros(len(rotulos))
+        tons = (AZUL, CEU, LARANJA, AMARELO, VERDE, ROSA, "0.6")
+        for i, (nome, valores) in enumerate(partes.items()):
+            eixo.barh(
+                rotulos,
+                valores,
+                left=base,
+                color=tons[i % len(tons)],
+                edgecolor="white",
+                label=nome,
+            )
+            base += np.array(valores)
+        eixo.invert_yaxis()
+        eixo.set(title=titulo, xlabel=eixo_x)
+        figura.legend(loc="outside lower center", ncols=4)
+    return figura
+
+
+def regua(palavras: list[str], valores: np.ndarray, titulo: str, eixo_x: str) -> Figure:
+    """Palavras ao longo de um eixo, cada uma na sua altura para os nomes não se cobrirem."""
+    with matplotlib.rc_context(ESTILO | {"axes.grid.axis": "x"}):
+        figura, eixo = _nova(11, 1.8 + 0.42 * len(palavras))
+        ordem = np.argsort(valores)
+        y = np.arange(len(palavras))
+        eixo.hlines(y, 0, valores[ordem], color="0.75", linewidth=2)
+        eixo.plot(valores[ordem], y, "o", color=AZUL, markersize=10)
+        eixo.axvline(0, color="0.4", linewidth=1)
+        eixo.set_yticks(y, [palavras[i] for i in ordem])
+        eixo.set(title=titulo, xlabel=eixo_x)
+    return figura
+
+
+def helice(
+    pontos: np.ndarray, fracao: np.ndarray | None, titulo: str, aneis: int = 5, inicio: int = 0
+) -> Figure:
+    """Três componentes de uma tabela de posições: a curva em 3-D e as três contra a posição.
+
+    `inicio` é a posição da primeira linha de `pontos`, para os números da curva.
+    """
+    with matplotlib.rc_context(ESTILO):
+        figura = Figure(figsize=(14, 6.8), layout="constrained")
+        espaco = figura.add_subplot(1, 2, 1, projection="3d")
+        plano = figura.add_subplot(1, 2, 2)
+        n = len(pontos)
+        tom = matplotlib.colormaps["viridis"](np.linspace(0, 1, n))
+        espaco.plot(*pontos.T, color="0.75", linewidth=1)
+        espaco.scatter(*pontos.T, c=tom, s=12, depthshade=False)
+        for i in np.linspace(0, n - 1, aneis).astype(int):
+            espaco.text(*pontos[i], f" {i + inicio}", fontsize=14, weight="bold")
+        espaco.set(xlabel="PC1", ylabel="PC2", zlabel="PC3")
+        espaco.tick_params(labelsize=10)
+        espaco.set_box_aspect(None, zoom=0.88)  # sem isto o nome do eixo PC3 é cortado
+        for k in range(pontos.shape[1]):
+            extra = "" if fracao is None else f" ({100 * fracao[k]:.0f} %)"
+            plano.plot(
+                np.arange(n) + inicio,
+                pontos[:, k],
+                color=CORES[k],
+                linestyle=TRACOS[k],
+                label=f"PC{k + 1}{extra}",
+            )
+        plano.set(xlabel="posição", ylabel="coordenada")
+        plano.legend()
+        figura.suptitle(titulo, fontsize=17, weight="bold")
+    return figura
+
+
+def caminho(pontos: np.ndarray, titulo: str, eixo_x: str, eixo_y: str, marcas: list[int]) -> Figure:
+    """Uma curva em duas componentes, colorida pela posição, com algumas posições numeradas."""
+    with matplotlib.rc_context(ESTILO):
+        figura, eixo = _nova(9.5, 7.5)
+        eixo.plot(pontos[:, 0], pontos[:, 1], color="0.75", linewidth=1)
+        nuvem = eixo.scatter(
+            pontos[:, 0], pontos[:, 1], c=np.arange(len(pontos)), s=26, cmap="viridis"
+        )
+        for i in marcas:
+            eixo.annotate(
+                str(i), pontos[i, :2], textcoords="offset points", xytext=(7, 7), weight="bold"
+            )
+        figura.colorbar(nuvem, ax=eixo, label="posição")
+        eixo.set(title=titulo, xlabel=eixo_x, ylabel=eixo_y)
+    return figura

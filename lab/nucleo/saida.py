@@ -1,0 +1,255 @@
+"""O que a lição deixa para trás: tabelas, figuras, relatório e resultados, gravados inteiros ou nada.
+
+Tudo é montado numa pasta de trabalho escondida ao lado do destino. Só no fim cada arquivo
+troca de lugar, de uma vez (`os.replace`): quem interrompe a lição, ou fica sem disco, ainda
+tem a última versão boa.
+"""
+
+import csv
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nucleo.erros import ErroDoUsuario
+
+
+@dataclass(frozen=True)
+class Conferencia:
+    """Um número medido contra o que se esperava. `confere` é decidido aqui e só aqui.
+
+    `tolerancia` é absoluta; 0 pede igualdade exata. Sem `esperado`, mede-se uma diferença
+    que devia ser zero (do zero contra a biblioteca).
+    """
+
+    nome: str
+    medido: float
+    esperado: float = 0.0
+    tolerancia: float = 0.0
+
+    @property
+    def confere(self) -> bool:
+        # NaN nunca confere: a comparação com ele é sempre falsa.
+        return bool(abs(self.medido - self.esperado) <= self.tolerancia)
+
+
+@dataclass(frozen=True)
+class Quadro:
+    """Uma tabela pronta: título, {coluna: formato de um valor -> texto} e as linhas de valores."""
+
+    titulo: str
+    colunas: dict[str, Callable]
+    linhas: list[list]
+
+
+@dataclass
+class Caderno:
+    """Tudo o que uma lição mostrou, na ordem, pronto para virar arquivos.
+
+    `blocos` é o relatório em Markdown; `arquivos` são os bytes de cada tabela e figura;
+    `resultados` são os números com nome, para outros programas.
+    """
+
+    nome: str
+    titulo: str
+    blocos: list[str] = field(default_factory=list)
+    arquivos: dict[str, bytes] = field(default_factory=dict)
+    resultados: list[dict] = field(default_factory=list)
+    ficha: dict = field(default_factory=dict)
+
+    def csv(self, id_: str, colunas: list[str], linhas: list[list]) -> None:
+        """Guarda a tabela em `id_`.csv (UTF-8, vírgula, ponto decimal), com os valores inteiros."""
+        texto = io.StringIO(newline="")
+        escritor = csv.writer(texto, lineterminator="\n")
+        escritor.writerow(colunas)
+        escritor.writerows(linhas)
+        self.arquivos[f"{id_}.csv"] = texto.getvalue().encode("utf-8")
+
+    def tabela_md(self, titulo: str, colunas: list[str], linhas: list[list[str]]) -> None:
+        """A mesma tabela, já formatada para leitura, no relatório."""
+
+        def linha(celulas):
+            return "| " + " | ".join(str(c).replace("|", "\\|") for c in celulas) + " |"
+
+        corpo = [linha(colunas), linha(["---"] * len(colunas)), *map(linha, linhas)]
+        self.blocos.append((f"**{titulo}**\n\n" if titulo else "") + "\n".join(corpo))
+
+    def figura(self, id_: str, png: bytes, alt: str) -> None:
+        """Guarda a figura `id_`.png e a cita no relatório com o texto alternativo."""
+        self.arquivos[f"{id_}.png"] = png
+        self.blocos.append(f"![{alt}]({id_}.png)")
+
+    def resultado(
+        self, id_: str, valor, unidade: str, modelo: str, secao: int | str, **mais
+    ) -> None:
+        """Um número com nome. Ids não se repetem: `ValueError` se o mesmo vier duas vezes."""
+        if any(r["id"] == id_ and r["modelo"] == modelo for r in self.resultados):
+            raise ValueError(f"resultado repetido: {id_} ({modelo})")
+        self.resultados.append(
+            {
+                "id": id_,
+                "valor": _simples(valor),
+                "unidade": unidade,
+                "modelo": modelo,
+                "secao": secao,
+            }
+            | {k: _simples(v) for k, v in mais.items()}
+        )
+
+    def gravar(self, pasta: Path) -> list[Path]:
+        """Grava relatorio.md, resultado.json e os arquivos em `pasta`; devolve os caminhos.
+
+        Arquivos da execução anterior que esta não refez são retirados (a lista deles está no
+        resultado.json antigo); nada que não seja nosso é tocado.
+        Erros: `ErroDoUsuario` se faltar disco, permissão, ou se um arquivo estiver aberto.
+        """
+        nomes = [*sorted(self.arquivos), "relatorio.md", "resultado.json"]
+        relatorio = f"# {self.titulo}\n\n" + "\n\n".join(self.blocos) + "\n"
+        resultado = {
+            "licao": self.nome,
+            **self.ficha,
+            "arquivos": nomes,
+            "resultados": self.resultados,
+        }
+        conteudo = self.arquivos | {
+            "relatorio.md": relatorio.encode("utf-8"),
+            "resultado.json": (
+                json.dumps(resultado, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+            ).encode("utf-8"),
+        }
+        antigos = _lista_antiga(pasta)
+        trabalho = None
+        try:
+            pasta.mkdir(parents=True, exist_ok=True)
+            trabalho = Path(tempfile.mkdtemp(prefix=".parcial-", dir=pasta))
+            for nome in nomes:
+                with (trabalho / nome).open("wb") as f:
+                    f.write(conteudo[nome])
+                    f.flush()
+                    os.fsync(f.fileno())
+            # O resultado.json é o último a trocar: se ele é novo, todo o resto também é.
+            for nome in nomes:
+                os.replace(trabalho / nome, pasta / nome)
+            for nome in antigos - set(nomes):
+                (pasta / nome).unlink(missing_ok=True)
+        except OSError as erro:
+            raise _nao_gravou(pasta, erro) from None
+        finally:
+            if trabalho is not None:
+                shutil.rmtree(trabalho, ignore_errors=True)
+        return [pasta / nome for nome in nomes]
+
+
+def conferir_pasta(pasta: Path) -> None:
+    """Avisa antes da lição, e não depois de um minuto, que a pasta não aceita arquivos.
+
+    Também retira restos de uma execução morta à força (pastas .parcial-*).
+    Erros: `ErroDoUsuario`.
+    """
+    try:
+        pasta.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=pasta):
+            pass
+        for resto in pasta.glob(".parcial-*"):
+            # Uma execução viva termina de gravar em segundos; uma hora é só de quem morreu.
+            if resto.stat().st_mtime < _agora() - 3600:
+                shutil.rmtree(resto, ignore_errors=True)
+    except OSError as erro:
+        raise _nao_gravou(pasta, erro) from None
+
+
+def _agora() -> float:
+    import time
+
+    return time.time()
+
+
+def _lista_antiga(pasta: Path) -> set[str]:
+    # Só nomes simples: um resultado.json mexido à mão não apaga nada fora da pasta.
+    try:
+        antigos = json.loads((pasta / "resultado.json").read_text(encoding="utf-8"))["arquivos"]
+        return {
+            n for n in antigos if isinstance(n, str) and Path(n).name == n and n not in (".", "..")
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def _nao_gravou(pasta: Path, erro: OSError) -> ErroDoUsuario:
+    motivos = {
+        28: "o disco está cheio",
+        122: "a sua cota de disco acabou",
+        30: "o disco é só de leitura",
+        13: "a pasta (ou um arquivo dela, talvez aberto em outro programa) não permite escrita",
+        1: "a pasta não permite escrita",
+        20: "um pedaço do caminho é um arquivo, não uma pasta",
+        17: "já existe um arquivo com esse nome",
+    }
+    return ErroDoUsuario(
+        f"Não consegui gravar em {pasta}.",
+        f"O sistema respondeu: {motivos.get(erro.errno, erro.strerror or str(erro))}. "
+        "Os arquivos da última execução boa continuam lá, se havia.",
+        "Escolha outra pasta:  --saida PASTA",
+    )
+
+
+def _simples(valor):
+    """Tipos do numpy viram os do Python; NaN e infinito viram None (JSON não os tem)."""
+    if hasattr(valor, "tolist"):
+        valor = valor.tolist()
+    if isinstance(valor, float) and (valor != valor or valor in (float("inf"), float("-inf"))):
+        return None
+    if isinstance(valor, (list, tuple)):
+        return [_simples(v) for v in valor]
+    if isinstance(valor, dict):
+        return {str(k): _simples(v) for k, v in valor.items()}
+    return valor
+
+
+# --- a tela ----------------------------------------------------------------------------
+
+# Consoles antigos (cp1252, ASCII) não têm tudo; perder um traço é melhor que perder a lição.
+_TROCAS = {
+    "−": "-", "–": "-", "—": "-", "→": "->", "←": "<-", "≈": "~", "≥": ">=", "≤": "<=", "≠": "!=",
+    "√": "raiz ", "·": ".", "×": "x", "‖": "||", "∞": "inf", "…": "...", "✓": "ok", "✗": "x",
+    "“": '"', "”": '"', "‘": "'", "’": "'", "«": '"', "»": '"', "₀": "0", "ᵀ": "^T", "Σ": "soma ",
+    "θ": "theta", "π": "pi", "Δ": "delta ", "█": "#", "━": "-", "─": "-", "•": "*", "Ġ": "G", "▁": "_",
+}  # fmt: skip
+
+
+def _trocar(erro):
+    import unicodedata
+
+    if not isinstance(erro, UnicodeEncodeError):
+        raise erro
+    pedaco = ""
+    for c in erro.object[erro.start : erro.end]:
+        simples = _TROCAS.get(c)
+        if simples is None:
+            base = unicodedata.normalize("NFKD", c).encode("ascii", "ignore").decode()
+            simples = base or "?"
+        try:
+            simples.encode(erro.encoding)
+        except UnicodeEncodeError:
+            simples = simples.encode("ascii", "replace").decode()
+        pedaco += simples
+    return pedaco, erro.end
+
+
+def preparar_fluxos() -> None:
+    """Faz stdout e stderr aceitarem qualquer texto, trocando o que a codificação não tiver.
+
+    A codificação em si não muda (quem pediu cp1252 continua com cp1252): só o que fazer com
+    um caractere que não existe nela.
+    """
+    import codecs
+
+    codecs.register_error("lab", _trocar)
+    for fluxo in (sys.stdout, sys.stderr):
+        if hasattr(fluxo, "reconfigure"):
+            fluxo.reconfigure(errors="lab")

