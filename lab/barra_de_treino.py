@@ -21,7 +21,9 @@ def com_barra(treino: Treino, rotulo: str, parar_com_ctrl_c: bool = False) -> It
     total = treino.receita.passos
     if not console.is_terminal:
         console.print(f"{rotulo}: {total} passos…", highlight=False)
-    with Progress(*colunas, console=console, transient=True, disable=not console.is_terminal) as barra:
+    with Progress(
+        *colunas, console=console, transient=True, disable=not console.is_terminal
+    ) as barra:
         tarefa = barra.add_task(rotulo, total=total, completed=treino.passo)
         passos = treino.passos()
         while True:

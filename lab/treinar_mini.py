@@ -12,6 +12,7 @@ Ctrl-C a qualquer momento: o último passo fica guardado e o mesmo comando conti
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -205,12 +206,23 @@ def exportar(args) -> int:
 
     # O nome que todo leitor de GPT-2 conhece para a mesma função de ativação.
     t.modelo.config.activation_function = "gelu_new"
-    t.modelo.config.use_cache = True
+    t.modelo.config.use_cache = t.modelo.generation_config.use_cache = True
     t.modelo.half().save_pretrained(destino)
     PreTrainedTokenizerFast(
         tokenizer_object=bpe, bos_token=tr.FIM, eos_token=tr.FIM, model_max_length=POSICOES
     ).save_pretrained(destino)
+    # A classe que toda versão do transformers conhece, e não a genérica que a nossa escreve.
+    ficha = destino / "tokenizer_config.json"
+    config = json.loads(ficha.read_text(encoding="utf-8"))
+    config = {k: v for k, v in config.items() if k != "backend"} | {
+        "tokenizer_class": "GPT2Tokenizer"
+    }
+    ficha.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     bpe.model.save(str(destino))  # vocab.json e merges.txt, o formato original do GPT-2
+
+    os.chmod(destino / "model.safetensors", 0o644)
+    _, de_fora, _ = tr.separar(tr.ler_corpus(args.corpus))
+    (destino / mini.TRECHO).write_text(mini.cortar_trecho(de_fora), encoding="utf-8")
 
     modelo = AutoModelForCausalLM.from_pretrained(destino, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(destino)

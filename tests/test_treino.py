@@ -1,4 +1,4 @@
-"""O treino do zero: corpus, BPE, passos, retomada, wpe, os dois gradientes, atado e solto."""
+"""O treino do zero: corpus, BPE, passos, retomada, wpe, os dois gradientes, amarrado e solto."""
 
 import numpy as np
 import pytest
@@ -23,8 +23,8 @@ def texto_de_brinquedo(frases=400, semente=0):
     return "".join(FRASES[i] for i in sorteio.integers(0, len(FRASES), frases))
 
 
-def brinquedo(atado=True, dropout=0.0, semente=3):
-    return tr.novo_gpt2(50, 16, 2, 2, 12, semente, dropout, atado)
+def brinquedo(amarrado=True, dropout=0.0, semente=3):
+    return tr.novo_gpt2(50, 16, 2, 2, 12, semente, dropout, amarrado)
 
 
 def receita(**mudancas):
@@ -287,7 +287,7 @@ def test_os_dois_caminhos_somam_o_gradiente_do_autograd(lote):
     valor = tr.perda(modelo, *lote)
     valor.backward()
     inteiro = modelo.transformer.wte.weight.grad.numpy()
-    assert np.array_equal(tr.gradiente_atado(modelo, *lote), inteiro)
+    assert np.array_equal(tr.gradiente_amarrado(modelo, *lote), inteiro)
     assert dois.perda == pytest.approx(valor.item(), abs=1e-6)
     # Um epsilon de float32 (1,2e-7) por soma, sobre entradas da ordem do maior gradiente.
     assert np.abs(dois.entrada + dois.saida - inteiro).max() < 1e-6 * max(1, np.abs(inteiro).max())
@@ -343,20 +343,20 @@ def test_medir_os_dois_caminhos_nao_muda_o_treino(fita, lote):
 
 
 def test_modelo_solto_nao_tem_dois_caminhos_na_mesma_matriz(lote):
-    with pytest.raises(ValueError, match="não é atado"):
-        tr.dois_caminhos(brinquedo(atado=False), *lote)
+    with pytest.raises(ValueError, match="não é amarrado"):
+        tr.dois_caminhos(brinquedo(amarrado=False), *lote)
 
 
-# ------------------------------------------------------------------------ atado e solto
+# ------------------------------------------------------------------------ amarrado e solto
 
 
 def test_atado_e_solto_nascem_iguais_e_so_diferem_numa_matriz(lote):
-    atado, solto = brinquedo(True), brinquedo(False)
-    assert atado.lm_head.weight.data_ptr() == atado.transformer.wte.weight.data_ptr()
+    amarrado, solto = brinquedo(True), brinquedo(False)
+    assert amarrado.lm_head.weight.data_ptr() == amarrado.transformer.wte.weight.data_ptr()
     assert solto.lm_head.weight.data_ptr() != solto.transformer.wte.weight.data_ptr()
-    conta = [sum(p.numel() for p in m.parameters()) for m in (atado, solto)]
+    conta = [sum(p.numel() for p in m.parameters()) for m in (amarrado, solto)]
     assert conta[1] - conta[0] == 50 * 16
-    assert tr.perda(atado, *lote).item() == tr.perda(solto, *lote).item()
+    assert tr.perda(amarrado, *lote).item() == tr.perda(solto, *lote).item()
 
 
 def test_semelhanca_de_geometria_ignora_rotacao_e_percebe_diferenca():

@@ -11,6 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from nucleo import caminhos
+from nucleo.erros import ErroDoUsuario
+
+PASTA = caminhos.DADOS / "mini"
+TRECHO = "trecho.txt"  # uma página que o mini não viu, para quem não tem o corpus
 FOTOS = "wpe_no_treino.npz"
 RESULTADOS = "resultados.json"
 DEFASAGENS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -45,6 +50,57 @@ def ler_fotos(origem: str | Path) -> list[dict]:
             }
             for i, wpe in enumerate(dados["wpe"])
         ]
+
+
+def _do_repositorio(nome: str) -> Path:
+    arquivo = PASTA / nome
+    if not arquivo.is_file():
+        raise ErroDoUsuario(
+            f"Falta o arquivo data/mini/{nome}.",
+            "Ele vem com o repositório, e esta cópia não o tem.",
+            "Atualize a cópia:  git pull   (ou  git checkout -- data/mini)",
+        )
+    return arquivo
+
+
+def fotos() -> list[dict]:
+    """Os retratos da wpe do mini que vêm no repositório. Erros: `ErroDoUsuario` se faltarem."""
+    return ler_fotos(_do_repositorio(FOTOS))
+
+
+def resultados() -> dict:
+    """O que se mediu do mini quando ele foi feito (`resultados.json`)."""
+    return json.loads(_do_repositorio(RESULTADOS).read_text(encoding="utf-8"))
+
+
+def abrir():
+    """(modelo, tokenizer) do mini, como o transformers os abre: float32, modo eval, sem rede."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    pasta = _do_repositorio("model.safetensors").parent
+    modelo = AutoModelForCausalLM.from_pretrained(pasta, dtype=torch.float32, local_files_only=True)
+    return modelo.eval(), AutoTokenizer.from_pretrained(pasta, local_files_only=True)
+
+
+def recem_nascido():
+    """O mini no passo 0: a mesma forma e a mesma semente, antes de qualquer treino."""
+    from nucleo.treino import novo_gpt2
+
+    r = resultados()
+    forma = (r["vocabulario"], r["d"], r["camadas"], r["cabecas"], r["posicoes"])
+    return novo_gpt2(*forma, semente=r["receita"]["semente"])
+
+
+def cortar_trecho(obras, letras: int = 4000) -> str:
+    """O começo da maior prosa da validação (a de parágrafos mais longos), até um fim de linha."""
+    obra = max(obras, key=lambda o: len(o.texto) / (1 + o.texto.count("\n")))
+    return obra.texto[: obra.texto.index("\n", letras)] + "\n"
+
+
+def trecho() -> str:
+    """Uma página de uma obra que o mini não viu."""
+    return _do_repositorio(TRECHO).read_text(encoding="utf-8")
 
 
 def vizinhas(wte: np.ndarray, tokenizer, palavra: str, quantas: int = 5) -> list[tuple[str, float]]:
@@ -138,7 +194,7 @@ def leiame(r: dict) -> str:
     epocas = r["tokens_vistos"] / r["tokens_treino"]
     return f"""# mini: um GPT-2 em português, treinado neste laboratório
 
-Um `GPT2LMHeadModel` de verdade, só que pequeno: {n(r["parametros"], 0)} parâmetros, atado,
+Um `GPT2LMHeadModel` de verdade, só que pequeno: {n(r["parametros"], 0)} parâmetros, amarrado,
 d = {r["d"]}, {r["camadas"]} camadas, {r["cabecas"]} cabeças, {r["posicoes"]} posições e um BPE de bytes com {n(r["vocabulario"], 0)} tokens.
 Serve para que todas as seções do laboratório, a da wpe mais que todas, rodem sem baixar nada.
 

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from nucleo import tabela_posicoes
 from nucleo.erros import ErroDoUsuario
 
 FIM = "<|endoftext|>"  # o mesmo separador do GPT-2: marca onde uma obra acaba e outra começa
@@ -233,11 +234,11 @@ def novo_gpt2(
     posicoes: int,
     semente: int,
     dropout: float = 0.0,
-    atado: bool = True,
+    amarrado: bool = True,
 ):
-    """Um `GPT2LMHeadModel` recém-sorteado. `atado=False` dá ao lm_head uma matriz só dele.
+    """Um `GPT2LMHeadModel` recém-sorteado. `amarrado=False` dá ao lm_head uma matriz só dele.
 
-    Solta, a matriz do lm_head nasce cópia da wte: com a mesma semente, o modelo atado e o solto
+    Solta, a matriz do lm_head nasce cópia da wte: com a mesma semente, o modelo amarrado e o solto
     partem do mesmo ponto, e o que os separa depois é só o treino.
 
     A wpe nasce com desvio 0,01, metade do da wte, como no código original do GPT-2 da OpenAI
@@ -257,7 +258,7 @@ def novo_gpt2(
         attn_pdrop=0.0,
         # A mesma conta do gelu_new do GPT-2, numa só operação em vez de oito.
         activation_function="gelu_pytorch_tanh",
-        tie_word_embeddings=atado,
+        tie_word_embeddings=amarrado,
         bos_token_id=0,
         eos_token_id=0,
         use_cache=False,
@@ -267,7 +268,7 @@ def novo_gpt2(
     sorteio = torch.Generator().manual_seed(semente)
     with torch.no_grad():
         modelo.transformer.wpe.weight.normal_(0.0, 0.01, generator=sorteio)
-        if not atado:
+        if not amarrado:
             modelo.lm_head.weight.copy_(modelo.transformer.wte.weight)
     return modelo
 
@@ -450,10 +451,9 @@ def cosseno_por_defasagem(wpe, defasagens: Sequence[int]) -> list[float]:
     onde m é a linha média. Sem tirar m, tudo o que as linhas têm em comum passaria por
     parentesco entre vizinhas.
     """
-    w = np.asarray(wpe, dtype=np.float64)  # (n, d)
-    w = w - w.mean(axis=0)
-    w = w / np.linalg.norm(w, axis=1, keepdims=True)
-    return [float((w[:-k] * w[k:]).sum(axis=1).mean()) for k in defasagens]
+    centrada = tabela_posicoes.centrar(np.asarray(wpe, dtype=np.float64))  # (n, d)
+    medias = tabela_posicoes.por_defasagem(tabela_posicoes.cossenos_entre_linhas(centrada))  # (n,)
+    return [float(medias[k]) for k in defasagens]
 
 
 # ------------------------------------------------------- caracteres, para o treino ao vivo
@@ -487,9 +487,17 @@ def embaralhar(fita: np.ndarray, semente: int) -> np.ndarray:
 # ------------------------------------------------------------- uma matriz, dois gradientes
 
 
+def lote_fixo(fita: np.ndarray, contexto: int, lote: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Um lote que não muda: `lote` janelas espalhadas por igual na fita. -> x, y: (B, T)."""
+    inicios = np.linspace(0, len(fita) - contexto - 1, lote).astype(int)
+    janelas = np.stack([fita[i : i + contexto + 1] for i in inicios]).astype(np.int64)
+    ids = torch.from_numpy(janelas)  # (B, T+1)
+    return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()  # (B, T), (B, T)
+
+
 @dataclass
 class DoisCaminhos:
-    """O gradiente da matriz atada, aberto em dois (cada um (V, d), em float32)."""
+    """O gradiente da matriz amarrada, aberto em dois (cada um (V, d), em float32)."""
 
     perda: float
     entrada: np.ndarray  # o que chega pela consulta: só as linhas dos tokens do lote
@@ -502,16 +510,16 @@ class DoisCaminhos:
 
 
 def dois_caminhos(modelo, x: torch.Tensor, y: torch.Tensor) -> DoisCaminhos:
-    """Abre o gradiente da wte atada em caminho de entrada e caminho de saída. x, y: (B, T).
+    """Abre o gradiente da wte amarrada em caminho de entrada e caminho de saída. x, y: (B, T).
 
     A mesma matriz entra duas vezes na conta: E[x] no começo e h·Eᵀ no fim. Trocando cada uso por
     uma folha própria, com os mesmos valores, a regra da cadeia separa os dois termos; a soma
-    deles é o gradiente que o autograd dá à matriz atada (Press & Wolf 2017, seção 3). O modelo
+    deles é o gradiente que o autograd dá à matriz amarrada (Press & Wolf 2017, seção 3). O modelo
     não é alterado: nem pesos, nem `.grad`.
     """
     wte = modelo.transformer.wte.weight
     if modelo.lm_head.weight.data_ptr() != wte.data_ptr():
-        raise ValueError("o modelo não é atado: wte e lm_head são matrizes diferentes")
+        raise ValueError("o modelo não é amarrado: wte e lm_head são matrizes diferentes")
     entrada = wte.detach().clone().requires_grad_()  # (V, d)
     saida = wte.detach().clone().requires_grad_()  # (V, d)
     treinando = modelo.training
@@ -535,7 +543,7 @@ def dois_caminhos(modelo, x: torch.Tensor, y: torch.Tensor) -> DoisCaminhos:
     )
 
 
-def gradiente_atado(modelo, x: torch.Tensor, y: torch.Tensor) -> np.ndarray:
+def gradiente_amarrado(modelo, x: torch.Tensor, y: torch.Tensor) -> np.ndarray:
     """O gradiente que o autograd dá à wte, de uma vez só: (V, d). Não mexe no `.grad`."""
     treinando = modelo.training
     modelo.eval()
