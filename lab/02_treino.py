@@ -7,7 +7,7 @@ caindo na mesma matriz? A resposta é um experimento, em três atos.
 O que você vai ver: o cosseno entre posições vizinhas subir de zero; o gradiente da matriz
 amarrada aberto em dois; e seis treinos, três amarrados e três soltos, nos mesmos dados.
 
-Quanto demora: uns 8 minutos em dois núcleos com corpus; com --rapido, uns 2; sem corpus, segundos.
+Quanto demora: uns 8 minutos em dois núcleos; com --rapido, uns 2; sem corpus, 20 segundos.
 Como rodar:    python lab/02_treino.py --corpus PASTA             tudo
                python lab/02_treino.py --corpus PASTA --rapido    para a aula
                python lab/02_treino.py                            o que o mini pronto conta
@@ -19,7 +19,8 @@ O que fica:    outputs/02_treino/ (relatorio.md, tabelas em CSV, figuras, result
 
 # %% Botões: o que dá para mexer sem ler o resto
 LETRAS = {"d": 128, "camadas": 4, "cabecas": 4, "posicoes": 128}  # ato 1: um token por letra
-PASSOS_LETRAS, LOTE_LETRAS = 1200, 16  # com --rapido, 300 passos
+PAGINA = {"d": 48, "camadas": 2, "cabecas": 2, "posicoes": 64}  # ato 1 sem corpus: uma página
+PASSOS_LETRAS, LOTE_LETRAS = 1200, 16  # sem corpus ou com --rapido, 300 passos
 TOKENS = {"d": 128, "camadas": 2, "cabecas": 4, "posicoes": 64}  # atos 2 e 3: BPE
 PASSOS_TOKENS, LOTE_TOKENS = 600, 32  # com --rapido, 200 passos
 VOCABULARIO = 2048  # tokens do BPE dos atos 2 e 3
@@ -49,21 +50,20 @@ import torch
 
 from barra_de_treino import com_barra
 from nucleo import experimentos_treino as exp
-from nucleo import mini
+from nucleo import mini, modelos
 from nucleo import treino as tr
 from nucleo.saida import Conferencia
 
-if aula.args.rapido:
-    PASSOS_LETRAS, PASSOS_TOKENS, SEMENTES = 300, 200, SEMENTES[:1]
 torch.use_deterministic_algorithms(True)  # duas execuções, as mesmas tabelas
-
 corpus = exp.abrir_material(aula.args.corpus or os.environ.get("LAB_CORPUS"), VOCABULARIO)
+if aula.args.rapido or not corpus:
+    PASSOS_LETRAS, PASSOS_TOKENS, SEMENTES = 300, 200, SEMENTES[:1]
 if corpus:
     aula.diga(f"Corpus: {corpus.resumo}.")
 else:
     aula.diga(
-        "**Sem corpus** (não veio `--corpus PASTA`): nada treina agora. Os atos 1 e 2 usam o mini, que "
-        "vem treinado, e o ato 3 fica de fora. `data/mini/LEIAME.md` diz onde está o texto."
+        "**Sem corpus** (não veio `--corpus PASTA`): o ato 1 treina só na página que vem com o mini, o "
+        "ato 2 usa o mini pronto, e o ato 3 fica de fora. `data/mini/LEIAME.md` diz onde está o texto."
     )
 
 
@@ -87,36 +87,44 @@ if aula.secao(1):
     na_roda = [Conferencia(f"k = {k}", m, float(esperado[k]), 1e-12) for k, m in contas]
     aula.conferir("1_roda", "Na roda, k posições são k vezes 45°", na_roda)
 
-    no_fim = {}  # modelo -> cosseno em cada defasagem, no último passo
+    # Um token por letra: o treino é curto, e a ordem das letras dá muito a aprender.
+    texto = corpus.texto if corpus else mini.trecho()
+    alfabeto = tr.alfabeto(texto)
+    fita = alfabeto.codificar(texto)  # (n,)
+
+    def letras(fita, rotulo):
+        forma = LETRAS if corpus else PAGINA
+        partes = (forma, fita, PASSOS_LETRAS, LOTE_LETRAS, len(alfabeto.letras), SEMENTES[0])
+        treino = novo_treino(*partes)
+        return exp.acompanhar_wpe(treino, com_barra(treino, rotulo, parar_com_ctrl_c=True))
+
+    ao_vivo = letras(fita, "GPT-2 de letras")
+    aula.quadro("1_ao_vivo", exp.quadro_da_wpe("A wpe de um GPT-2 de letras, ao vivo", ao_vivo))
+    aula.repare("k = 1 sai de zero e sobe; as outras vêm atrás, e quanto mais longe, menos.")
+    aula.figura("1_ao_vivo", "a wpe ao vivo", exp.figura_da_wpe, "letras, ao vivo", ao_vivo)
+
+    # O controle tem tudo igual, menos a ordem: só ela pode ter ensinado as posições.
+    aula.diga("**Controle**: o mesmo modelo e as mesmas letras, mas em ordem sorteada.")
+    controle = letras(tr.embaralhar(fita, SEMENTES[0]), "controle embaralhado")
+    aula.quadro("1_controle", exp.quadro_da_wpe("O controle: letras embaralhadas", controle))
+    sem_ordem = [Conferencia("cosseno com k = 1, no fim", controle[-1].cossenos[0], 0.0, 0.2)]
+    aula.conferir("1_sem_ordem", "Embaralhadas, não nasce vizinhança", sem_ordem)
+    aula.repare(
+        "mesmas letras, mesmo otimizador, e nada: quem ensina as posições é a ordem do texto."
+    )
+
     do_mini = exp.retratos_do_mini()
-    if corpus:
-        # Um token por letra: o treino é curto, e a ordem das letras dá muito a aprender.
-        def letras(fita, rotulo):
-            forma = (LETRAS, fita, PASSOS_LETRAS, LOTE_LETRAS, len(corpus.alfabeto.letras))
-            treino = novo_treino(*forma, SEMENTES[0])
-            return exp.acompanhar_wpe(treino, com_barra(treino, rotulo, parar_com_ctrl_c=True))
-
-        ao_vivo = letras(corpus.letras, "GPT-2 de letras")
-        aula.quadro("1_ao_vivo", exp.quadro_da_wpe("A wpe de um GPT-2 de letras, ao vivo", ao_vivo))
-        aula.repare("k = 1 sai de zero e sobe; as outras vêm atrás, e quanto mais longe, menos.")
-        aula.figura("1_ao_vivo", "a wpe ao vivo", exp.figura_da_wpe, "letras, ao vivo", ao_vivo)
-
-        # O controle tem tudo igual, menos a ordem: só ela pode ter ensinado as posições.
-        aula.diga("**Controle**: o mesmo modelo e as mesmas letras, mas em ordem sorteada.")
-        controle = letras(tr.embaralhar(corpus.letras, SEMENTES[0]), "controle embaralhado")
-        aula.quadro("1_controle", exp.quadro_da_wpe("O controle: letras embaralhadas", controle))
-        sem_ordem = [Conferencia("cosseno com k = 1, no fim", controle[-1].cossenos[0], 0.0, 0.1)]
-        aula.conferir("1_sem_ordem", "Embaralhadas, a wpe fica como nasceu", sem_ordem)
-        aula.repare("sem ordem no texto não nasce vizinhança: ela não veio do otimizador.")
-        no_fim["letras, em ordem"] = ao_vivo[-1].cossenos
-        no_fim["letras, embaralhadas"] = controle[-1].cossenos
     aula.diga("Os **retratos** do mini: sua wpe, guardada de tempos em tempos no treino longo.")
     aula.quadro("1_mini", exp.quadro_da_wpe("A wpe do mini ao longo do treino (retratos)", do_mini))
     aula.repare("a perda cai bem antes de a wpe mexer: primeiro as palavras, depois as posições.")
     aula.figura("1_mini", "a wpe do mini", exp.figura_da_wpe, "mini, retratos", do_mini)
 
-    no_fim["mini"] = do_mini[-1].cossenos
-    no_fim["GPT-2 (medido à parte)"] = exp.gpt2_verdadeiro()
+    no_fim = {  # modelo -> cosseno em cada defasagem, no último passo
+        "letras, em ordem": ao_vivo[-1].cossenos,
+        "letras, embaralhadas": controle[-1].cossenos,
+        "mini": do_mini[-1].cossenos,
+        "GPT-2 (medido à parte)": exp.gpt2_verdadeiro(),
+    }
     aula.quadro("1_no_fim", exp.quadro_do_fim(no_fim))
     aula.figura("1_no_fim", "o cosseno contra a distância", exp.figura_do_fim, no_fim)
     for nome, cossenos in no_fim.items():
@@ -157,11 +165,11 @@ if aula.secao(2):
         quem = "BPE, amarrada"
     else:
         aula.diga("Sem corpus: o **mini**, ao nascer e treinado, numa página que ele nunca viu.")
-        modelo, tokenizer = mini.abrir()
-        pagina = np.array(tokenizer(mini.trecho())["input_ids"])  # (n,)
+        do_repositorio = modelos.abrir("mini")
+        pagina = np.array(do_repositorio.tokenizador.ids(mini.trecho()))  # (n,)
         caminhos = exp.Caminhos(pagina, 64, 8)
         caminhos.medir(0, mini.recem_nascido())
-        caminhos.medir(mini.resultados()["passo"], modelo)
+        caminhos.medir(mini.resultados()["passo"], do_repositorio.completo())
         quem = "mini"
     aula.quadro("2_caminhos", caminhos.quadro(quem))
     soma = [Conferencia("em todos os passos acima", caminhos.diferenca, 0.0, 1e-6)]

@@ -5,6 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from nucleo import mini
 from nucleo import treino as tr
 from nucleo.erros import ErroDoUsuario
 
@@ -268,6 +269,30 @@ def test_alfabeto_guarda_as_letras_mais_comuns_e_troca_o_resto_por_espaco():
     a = tr.alfabeto("aaabbbccd!", maximo=3)
     assert a.letras == " abc"
     assert [a.letras[i] for i in a.codificar("abcd ")] == ["a", "b", "c", " ", " "]
+
+
+def letras_da_pagina(embaralhadas):
+    """Um GPT-2 minúsculo, de letras, treinado na página que vem no repositório."""
+    texto = mini.trecho()
+    alfabeto = tr.alfabeto(texto, 64)
+    fita = alfabeto.codificar(texto)
+    if embaralhadas:
+        fita = tr.embaralhar(fita, 1)
+    modelo = tr.novo_gpt2(len(alfabeto.letras), 48, 2, 2, 64, semente=1)
+    r = tr.Receita(passos=300, lote=16, contexto=64, aquecimento=20, semente=1)
+    t = tr.Treino(modelo, fita, r)
+    perdas = [p.perda for p in t.passos()]
+    wpe = modelo.transformer.wpe.weight.detach().numpy()
+    return perdas, tr.cosseno_por_defasagem(wpe, (1, 2, 8))
+
+
+def test_a_wpe_toma_forma_e_o_controle_embaralhado_nao():
+    _, em_ordem = letras_da_pagina(embaralhadas=False)
+    _, controle = letras_da_pagina(embaralhadas=True)
+    # Medido: 0,66 contra 0,07. Os limites deixam folga para outra máquina, não para outro fato.
+    assert em_ordem[0] > 0.4
+    assert em_ordem[0] > em_ordem[2]  # cai com a distância
+    assert abs(controle[0]) < 0.2
 
 
 # --------------------------------------------------------------------- os dois gradientes

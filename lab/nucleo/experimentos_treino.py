@@ -32,18 +32,9 @@ class Material:
     vocabulario: int
 
     @cached_property
-    def _texto(self) -> str:
+    def texto(self) -> str:
+        """O treino inteiro, uma obra depois da outra."""
         return "\n".join(obra.texto for obra in self.treino)
-
-    @cached_property
-    def alfabeto(self) -> tr.Alfabeto:
-        """As letras do corpus de treino."""
-        return tr.alfabeto(self._texto)
-
-    @cached_property
-    def letras(self) -> np.ndarray:
-        """A fita de letras: (n,)."""
-        return self.alfabeto.codificar(self._texto)
 
     @cached_property
     def _bpe(self):

@@ -73,16 +73,6 @@ def resultados() -> dict:
     return json.loads(_do_repositorio(RESULTADOS).read_text(encoding="utf-8"))
 
 
-def abrir():
-    """(modelo, tokenizer) do mini, como o transformers os abre: float32, modo eval, sem rede."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    pasta = _do_repositorio("model.safetensors").parent
-    modelo = AutoModelForCausalLM.from_pretrained(pasta, dtype=torch.float32, local_files_only=True)
-    return modelo.eval(), AutoTokenizer.from_pretrained(pasta, local_files_only=True)
-
-
 def recem_nascido():
     """O mini no passo 0: a mesma forma e a mesma semente, antes de qualquer treino."""
     from nucleo.treino import novo_gpt2
