@@ -2,6 +2,8 @@
 # Tudo usa caminhos relativos: a pasta pode ter espaços e acentos no nome.
 
 PYTHON ?= python3
+# Opções para lab/tudo.py, se quiser: make all TUDO="--licoes 02_embeddings"
+TUDO   ?=
 VENV   := .venv
 ifeq ($(OS),Windows_NT)
   PY := $(VENV)/Scripts/python.exe
@@ -17,7 +19,7 @@ help: ## mostra esta lista
 	  || grep -E '^[a-z]+:.*##' Makefile
 
 all: preparar ## prepara a máquina e roda todas as lições
-	"$(PY)" lab/tudo.py
+	"$(PY)" lab/tudo.py $(TUDO)
 
 preparar: $(VENV)/.instalado ## confere a máquina e deixa um modelo pronto
 	"$(PY)" lab/00_preparar.py

@@ -14,7 +14,11 @@ Código de saída: 0 se a sala está pronta, 1 se falta algo, 2 se o comando nã
 import os
 import sys
 
-from aula import Analisador, rodar_com_erros_gentis
+if sys.version_info < (3, 10):  # noqa: UP036 - é aqui que um Python antigo fica sabendo
+    print(f"[falta]  Python 3.10 ou mais novo (este é {sys.version.split()[0]}): python.org")
+    sys.exit(1)
+
+from aula import Analisador, barra_de_progresso, rodar_com_erros_gentis
 from nucleo import maquina
 
 MODELOS = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "smollm2", "mini")
@@ -34,11 +38,13 @@ def lista_de_modelos(texto: str) -> list[str]:
     return nomes
 
 
-def mostrar(item: maquina.Item) -> None:
-    """Uma linha por item; a cura, se houver, na linha de baixo."""
-    print(f"[{item.estado}]".ljust(8), item.texto)
-    if item.cura:
-        print(" " * 9 + f"→ {item.cura}")
+def mostrar(itens: list[maquina.Item]) -> None:
+    """Uma linha por item; a cura na linha de baixo, uma vez só para faltas seguidas iguais."""
+    for n, item in enumerate(itens):
+        print(f"[{item.estado}]".ljust(8), item.texto)
+        ultima = n + 1 == len(itens) or itens[n + 1].cura != item.cura
+        if item.cura and ultima:
+            print(" " * 9 + f"→ {item.cura}")
 
 
 def principal() -> int:
@@ -56,29 +62,26 @@ def principal() -> int:
 
     # %% A máquina: Python, pacotes, disco, escrita, console
     print("A máquina")
-    itens = [*maquina.conferir_python(), *maquina.conferir_pacotes()]
+    itens = [maquina.conferir_python(), *maquina.conferir_pacotes()]
     itens += [*maquina.conferir_pastas(), maquina.conferir_console(sys.stdout.encoding)]
-    for item in itens:
-        mostrar(item)
+    mostrar(itens)
     if any(i.estado == maquina.FALTA for i in itens):
         # Sem os pacotes não dá nem para procurar os modelos.
         print("\nA sala ainda não está pronta: resolva os itens [falta] e rode de novo.")
         return 1
 
     # %% Os modelos: buscar o que foi pedido, depois contar o que há
-    from aula import _Barra, _consoles
-
     rede = maquina.conferir_hub()
     print("\nOs modelos")
-    mostrar(rede)
+    mostrar([rede])
     pedidos = args.modelos or ([] if args.completo else maquina.pedido_padrao(rede))
     faltou = []
     if not args.so_conferir:
-        with _Barra(_consoles()[1]) as progresso:
+        with barra_de_progresso() as progresso:
             faltou = maquina.preparar(pedidos, args.completo, progresso)
-    for item in faltou:
-        mostrar(item)
-    prontos = [mostrar(i) or i for i in maquina.conferir_modelos(MODELOS)]
+    mostrar(faltou)
+    prontos = maquina.conferir_modelos(MODELOS)
+    mostrar(prontos)
     algum = any(i.estado == maquina.OK for i in prontos)
 
     # %% O veredito, que também é o código de saída

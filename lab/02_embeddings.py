@@ -7,7 +7,7 @@ no modelo e a prova de que entrada e saída são a mesma matriz. Um banner por s
 Quanto demora: cerca de 20 s (na primeira vez, mais o preparo do modelo).
 Como rodar:    python lab/02_embeddings.py                        tudo
                python lab/02_embeddings.py --secao 2 --palavra dog
-               python lab/02_embeddings.py --analogia Paris France Italy
+               python lab/02_embeddings.py --analogia bigger big small
 O que fica:    outputs/02_embeddings/ (relatorio.md, tabelas em CSV, figuras, resultado.json)
 """
 
@@ -110,11 +110,16 @@ if aula.secao(2):
     aula.resultado("cosseno_ao_acaso", acaso.mean())
     aula.repare(f"«nada a ver» não é 0 aqui: é {decimal(acaso.mean())}. Compare sempre com isso.")
 
+    aula.quadro("2_centro", exp.perto_do_centro(modelo, 8))
+    aula.repare("no GPT-2 moram aqui tokens-fantasma, como ` SolidGoldMagikarp`. E neste modelo?")
+
     formas = trio or exp.formas_da_analogia(tok, palavras)
     if formas:
         lado_a_lado = exp.analogia_lado_a_lado(modelo, normas, formas, aula.args.top)
         aula.quadro("2_analogia", lado_a_lado)
-        aula.repare("as demonstrações famosas mostram só a coluna da direita: a conta anda pouco.")
+        aula.repare(
+            "a demonstração famosa é só a coluna da direita, e ali ainda sobram outras grafias."
+        )
         aula.codigo(vetores.vetor_da_analogia)
 
     # Uma analogia bonita não é estatística: agora o conjunto inteiro, nos dois protocolos.

@@ -36,6 +36,8 @@ _EM_PORTUGUES = {
     "show this help message and exit": "mostra esta ajuda e sai",
     "expected one argument": "falta o valor",
     "expected at least one argument": "falta pelo menos um valor",
+    "expected %s argument": "espera %s valor",
+    "expected %s arguments": "espera %s valores",
     "unrecognized arguments: %s": "não conheço: %s",
     "invalid %(type)s value: %(value)r": "valor inválido: %(value)r (%(type)s)",
     "invalid choice: %(value)r (choose from %(choices)s)": "%(value)r não é uma opção; escolha entre %(choices)s",
@@ -57,9 +59,7 @@ class Analisador(argparse.ArgumentParser):
     def __init__(self, *a, **k):
         # O argparse busca as próprias frases por esta função; é o único lugar de traduzi-las.
         argparse._ = _traduzir
-        argparse.ngettext = lambda um, varios, n: _traduzir(
-            f"falta(m) {n} valor(es)" if "%s argument" in um else (um if n == 1 else varios)
-        )
+        argparse.ngettext = lambda um, varios, n: _traduzir(um if n == 1 else varios)
         k.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*a, **k)
 
@@ -197,7 +197,7 @@ class Aula:
 
     def barra(self):
         """Contexto que dá uma função `progresso(o_que, feito, total)` e desenha a barra."""
-        return _Barra(self._erros)
+        return barra_de_progresso(self._erros)
 
     # --- o que se mostra ---
 
@@ -396,19 +396,41 @@ class Aula:
     # --- quando algo dá errado ---
 
     def _ao_falhar(self, tipo, erro, rastro) -> None:
-        if issubclass(tipo, ErroDoUsuario):
-            mostrar_erro(erro)
-            raise SystemExit(2)
-        if issubclass(tipo, KeyboardInterrupt):
-            sys.stderr.write(
-                "\nInterrompido. As saídas da última execução completa continuam como estavam.\n"
-            )
-            raise SystemExit(130)
-        if issubclass(tipo, BrokenPipeError):
-            # Quem lia (head, less) foi embora: não há a quem reclamar.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(141)
-        sys.__excepthook__(tipo, erro, rastro)
+        codigo = explicar(erro)
+        if codigo is None:
+            sys.__excepthook__(tipo, erro, rastro)
+        else:
+            raise SystemExit(codigo)
+
+
+def explicar(erro: BaseException) -> int | None:
+    """Mostra o erro que não é defeito nosso e devolve o código de saída; None se for defeito."""
+    if isinstance(erro, ModuleNotFoundError):
+        erro = _falta_pacote(erro) or erro
+    if isinstance(erro, ErroDoUsuario):
+        mostrar_erro(erro)
+        return 2
+    if isinstance(erro, KeyboardInterrupt):
+        sys.stderr.write("\nInterrompido. As saídas da última execução completa não mudaram.\n")
+        return 130
+    if isinstance(erro, BrokenPipeError):
+        # Quem lia (head, less) foi embora: não há a quem reclamar.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return None
+
+
+def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
+    # Só os pacotes que nós pedimos: um módulo nosso que sumiu é defeito, com traceback.
+    pedidos = (caminhos.RAIZ / "requirements.txt").read_text(encoding="utf-8").casefold()
+    raiz = (erro.name or "").split(".")[0]
+    if not re.search(rf"^{re.escape(raiz.casefold())}\b", pedidos, re.M) or not raiz:
+        return None
+    return ErroDoUsuario(
+        f"Falta o pacote {raiz}.",
+        f"Este Python ({sys.executable}) não tem o que o laboratório usa.",
+        "Rode:  python -m pip install -r requirements.txt   (ou make preparar, e use .venv)",
+    )
 
 
 def mostrar_erro(erro: ErroDoUsuario) -> None:
@@ -424,12 +446,16 @@ def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:
     preparar_fluxos()
     try:
         return int(funcao() or 0)
-    except ErroDoUsuario as erro:
-        mostrar_erro(erro)
-        return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("\nInterrompido.\n")
-        return 130
+    except BaseException as erro:
+        codigo = explicar(erro)
+        if codigo is None:
+            raise
+        return codigo
+
+
+def barra_de_progresso(console=None):
+    """Contexto que dá uma função `progresso(o_que, feito, total)` e desenha uma barra em stderr."""
+    return _Barra(console or _consoles()[1])
 
 
 class _Barra:

@@ -5,6 +5,7 @@ está pronto, o que merece atenção e o que abrir.
 
 Como rodar:    python lab/tudo.py
                python lab/tudo.py --modelo mini
+               python lab/tudo.py --licoes 02_embeddings
 Código de saída: 0 se todas rodaram, 1 se alguma falhou.
 """
 
@@ -47,6 +48,8 @@ def rodar(licao: Path, ambiente: dict) -> tuple[str, float, str]:
 def principal() -> int:
     p = Analisador(prog="tudo.py", description=__doc__)
     p.add_argument("--modelo", help="o modelo de todas as lições (padrão: o que estiver pronto)")
+    nomes = [licao.stem for licao in licoes()]
+    p.add_argument("--licoes", nargs="+", choices=nomes, default=nomes, help="só estas")
     args = p.parse_args()
     from nucleo import modelos
 
@@ -54,7 +57,7 @@ def principal() -> int:
     modelo = args.modelo or os.environ.get("LAB_MODELO") or modelos.pronto()
     ambiente = os.environ | {"LAB_MODELO": modelo}
     print(f"Modelo das lições: {modelo}\n", flush=True)
-    telas = {licao.stem: rodar(licao, ambiente) for licao in licoes()}
+    telas = {x.stem: rodar(x, ambiente) for x in licoes() if x.stem in args.licoes}
 
     print("\n" + "=" * 72)
     for nome, (situacao, segundos, fazer) in telas.items():

@@ -127,6 +127,25 @@ def pares_nomeados(modelo: Modelo, palavras: Palavras, acaso: np.ndarray) -> Qua
     )
 
 
+def perto_do_centro(modelo: Modelo, k: int) -> Quadro:
+    """Os k tokens mais perto da linha média de wte, em distância euclidiana.
+
+    No GPT-2 são os tokens-fantasma (" SolidGoldMagikarp"), que o treino quase não viu e que
+    por isso aparecem como vizinhos de muita gente; em outros modelos pode não haver nenhum.
+    """
+    media = modelo.wte.mean(0)  # (V, d) -> (d,)
+    # ‖w − m‖² = ‖w‖² − 2·w·m + ‖m‖²: sem montar outra matriz do tamanho da tabela.
+    quadrado = np.einsum("vd,vd->v", modelo.wte, modelo.wte) - 2 * (modelo.wte @ media)  # (V,)
+    distancias = np.sqrt(np.maximum(quadrado + media @ media, 0))
+    perto = vetores.mais_altos(-distancias, k)
+    texto = modelo.tokenizador.texto
+    return Quadro(
+        f"Os mais perto do centro da tabela (distância típica: {decimal(np.median(distancias))})",
+        {"token": str, "id": str, "distância": decimal},
+        [[visivel(texto(i)), str(i), distancias[i]] for i in perto],
+    )
+
+
 def formas_da_analogia(tok: Tokenizador, palavras: Palavras) -> list[Forma]:
     """As três formas da analogia da lista se forem tokens inteiros; senão, as dos dois primeiros
     pares de gênero que couberem; lista vazia se nem isso."""

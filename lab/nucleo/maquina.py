@@ -1,5 +1,6 @@
 """A conferência da máquina: o que há, o que falta, e o comando que resolve. Não imprime."""
 
+import contextlib
 import hashlib
 import os
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from nucleo import caminhos
 from nucleo.erros import ErroDoUsuario
+from nucleo.unidades import decimal
 
 OK, FALTA, AVISO = "ok", "falta", "--"
 ESPACO_MINIMO = 2e9  # bytes livres: cabem o SmolLM2 convertido e o GPT-2 pequeno
@@ -27,12 +29,9 @@ class Item:
     cura: str = ""
 
 
-def conferir_python() -> list[Item]:
-    """A versão do Python e se estamos num ambiente virtual."""
-    versao = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < (3, 10):
-        return [Item(FALTA, f"Python {versao}", "instale o Python 3.10 ou mais novo (python.org)")]
-    return [Item(OK, f"Python {versao} em {sys.platform}")]
+def conferir_python() -> Item:
+    """A versão do Python. A antiga demais nem chega aqui: 00_preparar.py para antes."""
+    return Item(OK, f"Python {'.'.join(map(str, sys.version_info[:3]))} em {sys.platform}")
 
 
 def conferir_pacotes() -> list[Item]:
@@ -78,11 +77,14 @@ def _serve(versao: str, faixa: str) -> bool:
 
 def conferir_pastas() -> list[Item]:
     """Se outputs/ e o cache aceitam arquivos, e quanto disco há."""
-    itens = []
-    for nome, pasta, cura in (
-        ("outputs/", caminhos.SAIDAS, "use --saida PASTA nas lições, ou mude o clone de lugar"),
-        ("cache", caminhos.cache(), "aponte LAB_CACHE para uma pasta sua"),
-    ):
+    itens, pastas = (
+        [],
+        [("outputs/", caminhos.SAIDAS, "use --saida PASTA, ou mude o clone de lugar")],
+    )
+    # Sem o platformdirs não se sabe onde é o cache; a falta dele já conta entre os pacotes.
+    with contextlib.suppress(ModuleNotFoundError):
+        pastas.append(("cache", caminhos.cache(), "aponte LAB_CACHE para uma pasta sua"))
+    for nome, pasta, cura in pastas:
         try:
             pasta.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=pasta):
@@ -97,7 +99,7 @@ def conferir_pastas() -> list[Item]:
         itens.append(
             Item(
                 OK if bastante else AVISO,
-                f"{nome}: {pasta} ({livre / 1e9:.1f} GB livres)".replace(".", ",", 0),
+                f"{nome}: {pasta} ({decimal(livre / 1e9, 1)} GB livres)",
                 "" if bastante else "modelos podem não caber: libere espaço ou mude LAB_CACHE",
             )
         )

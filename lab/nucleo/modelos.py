@@ -112,17 +112,17 @@ def abrir(
     if nome == "mini":
         return _mini()
     pasta = Path(nome).expanduser()
-    if pasta.is_dir():
+    if nome.strip() and pasta.is_dir():
         return de_pasta(pasta)
-    if pasta.is_file():
+    if nome.strip() and pasta.is_file():
         raise ErroDoUsuario(
             f"{nome} é um arquivo.",
             "--modelo recebe um nome da lista ou a pasta do modelo, com config.json e model.safetensors.",
             f"Tente:  --modelo {pasta.parent}",
         )
     raise ErroDoUsuario(
-        f"Não conheço o modelo {nome!r}." if nome else "O nome do modelo está vazio.",
-        f"Os nomes são: {', '.join(NOMES)}; e não existe uma pasta com esse nome.",
+        f"Não conheço o modelo {nome!r}." if nome.strip() else "O nome do modelo está vazio.",
+        f"Os nomes são: {', '.join(NOMES)}. Também não existe uma pasta com esse nome.",
         "Tente:  --modelo smollm2   (ou o caminho de uma pasta no formato do Hugging Face)",
     )
 

@@ -50,6 +50,9 @@ class Tokenizador:
                 return cls(tokenizers.Tokenizer.from_file(str(arquivo)), nome)
             if (arquivo := pasta / "vocab.json").is_file() and (pasta / "merges.txt").is_file():
                 bpe = ByteLevelBPETokenizer(str(arquivo), str(pasta / "merges.txt"))
+                if bpe.token_to_id("<|endoftext|>") is not None:
+                    # O fim de texto do GPT-2 é um token só; o merges.txt não o conta.
+                    bpe.add_special_tokens(["<|endoftext|>"])
                 return cls(bpe._tokenizer, nome)
             if (arquivo := pasta / "vocab.txt").is_file():
                 return cls(BertWordPieceTokenizer(str(arquivo))._tokenizer, nome)

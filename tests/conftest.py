@@ -1,0 +1,77 @@
+"""O que os testes dividem. Os modelos abrem uma vez por sessão e são só de leitura."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+RAIZ = Path(__file__).resolve().parents[1]
+LAB = RAIZ / "lab"
+
+# Nenhum teste depende da rede: quem precisa do hub abre o próprio servidor e religa isto.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(scope="session")
+def smollm2():
+    """O SmolLM2 de verdade. Sem o pacote, os testes dele pulam dizendo por quê."""
+    from nucleo import modelos
+    from nucleo import smollm2 as fonte
+
+    if not (fonte.convertido() or fonte.achar_gguf()):
+        pytest.skip(f"o pacote {fonte.PACOTE} não está instalado: use make test")
+    return modelos.abrir("smollm2")
+
+
+@pytest.fixture(scope="session")
+def mini():
+    """O nosso GPT-2 pequeno, que vem no repositório."""
+    from nucleo import modelos
+
+    return modelos.abrir("mini")
+
+
+@pytest.fixture(scope="session")
+def wpe_verdadeira():
+    """A wpe do GPT-2 small, (1024, 768), se a variável GPT2_WPE apontar para ela."""
+    caminho = os.environ.get("GPT2_WPE")
+    if not caminho:
+        pytest.skip("GPT2_WPE não aponta para a wpe verdadeira (ela não vai no repositório)")
+    return np.load(caminho)
+
+
+@pytest.fixture(scope="session")
+def tabela_sorteada():
+    """(V, d) = (3000, 48) sorteada, com uma linha nula e duas iguais: os casos de borda."""
+    tabela = np.random.default_rng(7).standard_normal((3000, 48)).astype(np.float32)
+    tabela[10] = 0
+    tabela[21] = tabela[20]
+    tabela.flags.writeable = False
+    return tabela
+
+
+def rodar(script: str, *opcoes: str, ambiente: dict | None = None, onde: Path | None = None):
+    """Roda lab/SCRIPT num processo, sem rede, e devolve o CompletedProcess (texto em UTF-8)."""
+    env = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONIOENCODING": "utf-8"} | (ambiente or {})
+    codificacao = env["PYTHONIOENCODING"].split(":")[0]
+    return subprocess.run(
+        [sys.executable, str(LAB / script), *opcoes],
+        capture_output=True,
+        encoding=codificacao,
+        env=env,
+        cwd=onde or RAIZ,
+        timeout=280,
+    )
+
+
+def erro_gentil(processo, *trechos: str) -> None:
+    """Exige saída 2, as três partes da mensagem, nenhum traceback, e os trechos pedidos."""
+    assert processo.returncode == 2, processo.stderr
+    assert "Traceback" not in processo.stderr + processo.stdout
+    for parte in ("✗ ", "Por quê:", "Agora:"):
+        assert processo.stderr.count(parte) == 1, processo.stderr
+    for trecho in trechos:
+        assert trecho in processo.stderr, processo.stderr

@@ -1,0 +1,99 @@
+"""Contagem de parâmetros: contra os totais publicados, a conta à mão e o dispositivo meta."""
+
+import pytest
+
+from nucleo import arquitetura, entrada
+from nucleo import experimentos_02 as exp
+
+pytestmark = pytest.mark.unit
+
+PUBLICADO = {
+    "gpt2": 124_439_808,
+    "gpt2-medium": 354_823_168,
+    "gpt2-large": 774_030_080,
+    "gpt2-xl": 1_557_611_200,
+}
+
+
+@pytest.mark.parametrize("nome", PUBLICADO)
+def test_total_publicado_e_peca_por_peca(nome):
+    t = arquitetura.TAMANHOS[nome]
+    assert t.publicado == PUBLICADO[nome]
+    assert sum(arquitetura.contar(nome).values()) == PUBLICADO[nome]
+    assert arquitetura.contar(nome) == arquitetura.formula(t)
+
+
+def test_contagem_nao_le_peso_nenhum():
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    # A conta de um modelo pequeno, de verdade na memória, sai igual pela mesma fórmula.
+    config = GPT2Config(n_layer=2, n_embd=24, n_head=2, vocab_size=101, n_positions=17)
+    real = sum(p.numel() for p in GPT2LMHeadModel(config).parameters())
+    t = arquitetura.Tamanho("x", 2, 24, 2, 0, vocab=101, n_ctx=17)
+    assert sum(arquitetura.formula(t).values()) == real
+    with torch.device("meta"):
+        assert GPT2LMHeadModel(config).transformer.wte.weight.is_meta
+
+
+def test_partes_de_wte_no_modelo_amarrado_e_no_solto():
+    """31 % de 124,4 M e 24 % de 163,0 M: as duas divisões que a apostila mistura."""
+    uma, total = 50257 * 768, PUBLICADO["gpt2"]
+    assert uma / total == pytest.approx(0.31, abs=0.005)
+    assert total + uma == pytest.approx(163.0e6, abs=0.05e6)
+    assert uma / (total + uma) == pytest.approx(0.24, abs=0.005)
+
+
+def test_tamanho_das_tabelas_do_xl_em_mb_e_mib():
+    quadro, conferencias = exp.tamanhos()
+    xl = dict(zip(quadro.colunas, next(x for x in quadro.linhas if x[0] == "gpt2-xl"), strict=True))
+    # 4 · (50257 + 1024) · 1600 bytes, à mão.
+    assert xl["MB"] == pytest.approx(328.2, abs=0.05) and xl["MiB"] == pytest.approx(
+        313.0, abs=0.05
+    )
+    assert all(c.confere for c in conferencias) and len(conferencias) == 8
+
+
+def test_wte_e_a_maior_matriz_isolada_nos_quatro():
+    for t in arquitetura.TAMANHOS.values():
+        assert arquitetura.maior_matriz(t) == ("wte", (50257, t.n_embd))
+
+
+def test_parametro_desconhecido_na_arquitetura_e_defeito(monkeypatch):
+    monkeypatch.setattr(
+        arquitetura, "PECAS", {k: v for k, v in arquitetura.PECAS.items() if k != "wpe"}
+    )
+    arquitetura.contar.cache_clear()
+    with pytest.raises(RuntimeError, match="wpe"):
+        arquitetura.contar("gpt2")
+    arquitetura.contar.cache_clear()
+
+
+def test_soma_ou_concatenacao():
+    somar, concatenar = exp.soma_ou_concatenacao().linhas
+    assert somar[1:] == [768, PUBLICADO["gpt2"] - (50257 + 1024) * 768, 12 * 12 * 768**2]
+    assert concatenar[3] == 4 * somar[3]
+
+
+def test_meta_nao_prova_amarracao():
+    """Caso 51: no meta, dois tensores sem parentesco têm o mesmo data_ptr; recusamos."""
+    import torch
+
+    assert entrada.endereco_no_meta() == (0, 0)
+    a = torch.nn.Parameter(torch.empty(2, 2, device="meta"))
+    with pytest.raises(ValueError, match="meta"):
+        entrada.amarracao(a, a)
+
+
+def test_amarracao_distingue_a_mesma_matriz_de_uma_copia():
+    import torch
+
+    a = torch.nn.Parameter(torch.randn(5, 3))
+    copia = torch.nn.Parameter(a.detach().clone())
+    vista = torch.nn.Parameter(a.data)  # outro objeto, a mesma memória (casos 53 e 54)
+    antes = a.detach().clone()
+    assert entrada.amarracao(a, a) == entrada.Amarracao(True, True, True, True)
+    assert entrada.amarracao(a, vista) == entrada.Amarracao(False, True, True, True)
+    assert not entrada.amarracao(a, copia).amarrada
+    assert not entrada.amarracao(a, torch.nn.Parameter(torch.randn(4, 3))).amarrada
+    assert torch.equal(a, antes)  # a mudança de teste foi desfeita

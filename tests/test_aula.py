@@ -1,0 +1,135 @@
+"""A linha de comando e a tela das lições."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import LAB, erro_gentil, rodar
+from nucleo.erros import ErroDoUsuario
+
+LICAO = "02_embeddings.py"
+
+
+@pytest.fixture
+def analisador():
+    from aula import Analisador, inteiro_entre
+
+    p = Analisador(prog="x.py")
+    p.add_argument("--top", type=inteiro_entre(1, 100))
+    p.add_argument("--analogia", nargs=3)
+    p.add_argument("--secao", type=int, choices=[1, 2])
+    return p
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("linha", "trecho"),
+    [
+        (["--top", "0"], "inteiro de 1 a 100, e veio '0'"),
+        (["--top", "101"], "veio '101'"),
+        (["--top", "dez"], "veio 'dez'"),
+        (["--top"], "falta o valor"),
+        (["--secao", "7"], "escolha entre 1, 2"),
+        (["--secao", "x"], "valor inválido"),
+        (["--analogia", "a", "b"], "--analogia"),
+        (["--tob", "3"], "não conheço: --tob"),
+        (["solto"], "não conheço: solto"),
+    ],
+)
+def test_engano_na_linha_de_comando_em_portugues(analisador, linha, trecho):
+    with pytest.raises(ErroDoUsuario) as erro:
+        analisador.parse_args(linha)
+    assert trecho in erro.value.por_que
+    for ingles in ("argument ", "invalid", "expected", "unrecognized", "choose"):
+        assert ingles not in erro.value.por_que
+
+
+@pytest.mark.unit
+def test_opcao_parecida_e_sugerida(analisador):
+    with pytest.raises(ErroDoUsuario, match="Quis dizer --top"):
+        analisador.parse_args(["--tob", "3"])
+
+
+@pytest.mark.unit
+def test_barra_e_marcacao():
+    from aula import _marcar
+
+    assert _marcar("**a** e `b` [c]") == r"[bold]a[/bold] e [cyan]b[/cyan] \[c]"
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize("script", sorted(p.name for p in LAB.glob("*.py") if p.name != "aula.py"))
+def test_ajuda_de_todo_script_e_rapida(script):
+    """--help responde em menos de meio segundo. O melhor de 3: a máquina pode estar ocupada."""
+    tempos = []
+    for _ in range(3):
+        inicio = time.perf_counter()
+        feito = rodar(script, "--help")
+        tempos.append(time.perf_counter() - inicio)
+        assert feito.returncode == 0 and feito.stdout.startswith("uso: ")
+        if tempos[-1] < 0.5:
+            break
+    assert min(tempos) < 0.5, tempos
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize(
+    ("opcoes", "trechos"),
+    [
+        (["--top", "0"], ["--top"]),
+        (["--modelo", "gtp2"], ["'gtp2'", "smollm2"]),
+        (["--modelo", ""], ["vazio"]),
+        (["--modelo", "gpt2"], ["HF_HUB_OFFLINE", "00_preparar.py --modelos gpt2"]),
+        (["--modelo", "gpt2-xl"], ["HF_HUB_OFFLINE", "gpt2-xl"]),
+        (["--modelo", __file__], ["é um arquivo"]),
+    ],
+)
+def test_engano_sai_com_2_e_uma_mensagem(opcoes, trechos, tmp_path):
+    ambiente = {"HF_HOME": str(tmp_path / "hf"), "LAB_CACHE": str(tmp_path / "lab")}
+    erro_gentil(rodar(LICAO, "--saida", str(tmp_path / "s"), *opcoes, ambiente=ambiente), *trechos)
+    assert not list((tmp_path / "s").glob("*"))
+
+
+@pytest.mark.cli
+@pytest.mark.smollm2
+@pytest.mark.parametrize(
+    ("opcoes", "trechos"),
+    [
+        (["--palavra", "gato"], ["' g' + 'ato'", "--palavra king"]),
+        (["--palavra", ""], ["vazia"]),
+        (["--analogia", "king", "gato", "woman"], ["' g' + 'ato'"]),
+    ],
+)
+def test_palavra_que_nao_serve(opcoes, trechos, tmp_path, smollm2):
+    feito = rodar(LICAO, "--modelo", "smollm2", "--saida", str(tmp_path), *opcoes)
+    erro_gentil(feito, *trechos)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.cli
+def test_saida_que_nao_aceita_arquivos(tmp_path):
+    (tmp_path / "ocupado").write_text("", encoding="utf-8")
+    erro_gentil(rodar(LICAO, "--saida", str(tmp_path / "ocupado" / "x")), "--saida PASTA")
+
+
+@pytest.mark.cli
+def test_pacote_que_falta_e_defeito_de_instalacao_e_nao_traceback(tmp_path):
+    """Um Python sem o rich: a mensagem manda instalar. (-S e -I escondem o site-packages.)"""
+    feito = subprocess.run(
+        [sys.executable, "-S", "-s", "-E", str(LAB / LICAO), "--saida", str(tmp_path)],
+        capture_output=True, encoding="utf-8", timeout=60,
+    )  # fmt: skip
+    erro_gentil(feito, "Falta o pacote", "pip install -r requirements.txt")
+
+
+@pytest.mark.cli
+def test_preparar_sem_pacotes_lista_o_que_falta():
+    feito = subprocess.run(
+        [sys.executable, "-S", "-s", "-E", str(LAB / "00_preparar.py")],
+        capture_output=True, encoding="utf-8", timeout=60,
+    )  # fmt: skip
+    assert feito.returncode == 1 and "Traceback" not in feito.stderr
+    assert "[falta]  torch: não está instalado (pede ==2.13.0)" in feito.stdout
+    assert "pip install -r requirements.txt" in feito.stdout

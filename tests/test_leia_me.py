@@ -1,0 +1,155 @@
+"""O README é verdade: todo comando dele roda, todo arquivo citado existe, todo script está lá."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import LAB, RAIZ
+
+TEXTO = (RAIZ / "README.md").read_text(encoding="utf-8")
+COMANDOS = [
+    linha
+    for bloco in re.findall(r"```(?:bash|powershell)\n(.*?)```", TEXTO, re.S)
+    for linha in bloco.splitlines()
+    if linha.strip() and not linha.startswith("#")
+]
+# O que baixaria gigabytes ou faria outro ambiente roda com o mesmo programa, numa forma leve.
+# Os downloads do GPT-2 de verdade são testados contra o servidor de loopback (camada hub).
+PRECISAM_DO_HUB = {"--modelos gpt2-xl", "--completo gpt2-medium", "--modelos gpt2,smollm2"}
+
+
+def como_no_unix(comando: str) -> str:
+    """O comando do Windows escrito como no Unix: é o mesmo programa, e roda uma vez só."""
+    return comando.replace("\\", "/").replace(".venv/Scripts/python", ".venv/bin/python")
+
+
+def test_ha_comandos_e_os_dois_primeiros_sao_os_de_quem_chega():
+    assert COMANDOS[:2] == ["make preparar", ".venv/bin/python lab/02_embeddings.py"]
+    assert len(COMANDOS) > 12
+
+
+@pytest.mark.cli
+@pytest.mark.smollm2
+@pytest.mark.parametrize("comando", sorted({como_no_unix(c) for c in COMANDOS}))
+def test_comando_roda(comando, tmp_path, smollm2):
+    env = os.environ | {"HF_HUB_OFFLINE": "1", "LAB_MODELO": "smollm2"}
+    partes = shlex.split(comando)
+    esperado = 0
+    if partes[0] == "make":
+        if not shutil.which("make"):
+            pytest.skip("esta máquina não tem make")
+        # Num clone de mentira, com o ambiente de agora: o make de verdade, sem reinstalar nada.
+        clone = copiar_repositorio(tmp_path / "clone com espaço e ação")
+        extra = ["TUDO=--licoes 02_embeddings"] if partes[1] == "all" else []
+        # Chamar os testes de dentro dos testes não teria fim: o alvo aparece, mas não roda.
+        extra += ["-n"] if partes[1] == "test" else []
+        partes = [*partes, f"VENV={ambiente_pronto(clone)}", *extra]
+        feito = subprocess.run(
+            partes, cwd=clone, env=env, capture_output=True, encoding="utf-8", timeout=280
+        )
+    elif partes[:3] == ["py", "-m", "venv"]:
+        # --without-pip: o que se testa é o comando; instalar o pip não é assunto nosso.
+        partes = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "v")]
+        feito = subprocess.run(partes, env=env, capture_output=True, encoding="utf-8", timeout=120)
+    else:
+        assert partes[0] == ".venv/bin/python"
+        resto = partes[1:]
+        if resto[:3] == ["-m", "pip", "install"]:
+            # Com tudo instalado, o pip só confirma; nada é baixado.
+            resto = [*resto, "--no-deps", "--quiet", "--dry-run", "--disable-pip-version-check"]
+        elif "tudo.py" in resto[0]:
+            resto = [*resto, "--licoes", "02_embeddings"]
+        elif "00_preparar" not in resto[0]:
+            resto = [*resto, "--saida", str(tmp_path / "saida")]
+        if " ".join(resto[1:]) in PRECISAM_DO_HUB:
+            # Sem rede e com o cache vazio: o comando existe, diz o que falta e sai com 1.
+            env |= {"HF_HOME": str(tmp_path / "hf")}
+            esperado = 1
+        feito = subprocess.run(
+            [sys.executable, *resto],
+            cwd=RAIZ,
+            env=env,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=280,
+        )
+    assert feito.returncode == esperado, feito.stdout[-2000:] + feito.stderr[-2000:]
+    assert "Traceback" not in feito.stderr
+
+
+def copiar_repositorio(destino):
+    """O que o git guarda (e o que ainda não guardou), em outra pasta."""
+    nomes = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=RAIZ, capture_output=True, check=True,
+    ).stdout.decode().split("\0")  # fmt: skip
+    for nome in filter(None, nomes):
+        if (RAIZ / nome).is_file():
+            (destino / nome).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(RAIZ / nome, destino / nome)
+    return destino
+
+
+def ambiente_pronto(clone):
+    """Uma pasta VENV que usa o Python de agora e se diz instalada."""
+    venv = clone / "ambiente"
+    pasta = venv / ("Scripts" if os.name == "nt" else "bin")
+    pasta.mkdir(parents=True)
+    # Um atalho perderia o ambiente virtual: um script chama o Python certo.
+    atalho = pasta / "python"
+    atalho.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
+    atalho.chmod(0o755)
+    for marca in (".instalado", ".instalado-dev"):
+        (venv / marca).touch()
+    return "ambiente"
+
+
+@pytest.mark.unit
+def test_todo_script_numerado_esta_na_tabela():
+    citados = set(re.findall(r"^\| `lab/([\w.]+)`", TEXTO, re.M))
+    assert citados == {p.name for p in LAB.glob("*.py")} - {"aula.py"} - BASTIDORES
+
+
+# Scripts de manutenção, citados fora da tabela.
+BASTIDORES = {"treinar_mini.py"} & {p.name for p in LAB.glob("*.py")}
+
+
+@pytest.mark.unit
+def test_arquivos_citados_existem():
+    for nome in re.findall(r"`((?:lab|data|tests|outputs|apostilas)/[\w./]*)`", TEXTO):
+        assert (RAIZ / nome).exists() or nome.startswith("outputs/"), nome
+
+
+@pytest.mark.unit
+def test_makefile_lista_seus_alvos():
+    alvos = re.findall(r"^([a-z]+):.*##", (RAIZ / "Makefile").read_text("utf-8"), re.M)
+    assert {"help", "all", "test", "preparar", "lint", "clean"} <= set(alvos)
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize("linha", [["make"], ["make", "help"]])
+def test_make_sem_nada_mostra_a_ajuda(linha):
+    if not shutil.which("make"):
+        pytest.skip("esta máquina não tem make")
+    feito = subprocess.run(linha, cwd=RAIZ, capture_output=True, encoding="utf-8")
+    assert feito.returncode == 0
+    for alvo in ("all", "test", "preparar", "lint", "clean"):
+        assert f"make {alvo}" in feito.stdout
+
+
+@pytest.mark.cli
+def test_make_clean_apaga_so_o_que_se_refaz(tmp_path):
+    if not shutil.which("make"):
+        pytest.skip("esta máquina não tem make")
+    clone = copiar_repositorio(tmp_path / "çlone")
+    antes = {p.relative_to(clone) for p in clone.rglob("*") if p.is_file()}
+    for lixo in (".venv/x", "outputs/02/x.csv", "lab/__pycache__/x.pyc", ".pytest_cache/x"):
+        (clone / lixo).parent.mkdir(parents=True, exist_ok=True)
+        (clone / lixo).write_text("", encoding="utf-8")
+    assert subprocess.run(["make", "clean"], cwd=clone, capture_output=True).returncode == 0
+    assert {p.relative_to(clone) for p in clone.rglob("*") if p.is_file()} == antes

@@ -1,0 +1,239 @@
+"""A lição 02 inteira, como processo: o que aparece, o que fica gravado, e em que consoles."""
+
+import csv
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import LAB, RAIZ, rodar
+
+pytestmark = [pytest.mark.cli, pytest.mark.smollm2]
+LICAO = "02_embeddings.py"
+
+
+@pytest.fixture(scope="module")
+def completa(smollm2, tmp_path_factory):
+    """Uma execução com tudo; as verificações abaixo só a leem."""
+    pasta = tmp_path_factory.mktemp("lição com espaço e acento")
+    feito = rodar(LICAO, "--modelo", "smollm2", "--saida", str(pasta), onde=pasta.parent)
+    assert feito.returncode == 0, feito.stderr
+    return feito, pasta
+
+
+def ler_csv(pasta, nome):
+    with (pasta / f"{nome}.csv").open(encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def test_um_banner_por_secao_com_o_titulo_da_apostila(completa):
+    feito, pasta = completa
+    titulos = re.findall(r"^# %% (\d · .+)$", (LAB / LICAO).read_text("utf-8"), re.M)
+    assert [t[0] for t in titulos] == list("12345678")
+    relatorio = (pasta / "relatorio.md").read_text("utf-8")
+    for titulo in titulos:
+        assert f"\n{titulo} ─" in feito.stdout
+        assert f"\n## {titulo}\n" in relatorio
+
+
+def test_quem_responde_e_por_que(completa):
+    feito, _ = completa
+    assert "Quem responde: smollm2 (wte 49.152 × 576, sem wpe)" in feito.stdout
+    assert "00_preparar.py --modelos gpt2" in feito.stdout
+
+
+def test_toda_conferencia_confere(completa):
+    feito, pasta = completa
+    dados = json.loads((pasta / "resultado.json").read_text("utf-8"))
+    assert dados["nao_conferem"] == [] and dados["conferencias"] >= 16
+    assert f"{dados['conferencias']} de {dados['conferencias']} conferem" in feito.stdout
+    assert not re.search(r"\bnan\b|\bNone\b|array\(|np\.float", feito.stdout)
+
+
+def test_analogia_queen_com_exclusao_e_king_marcado_como_entrada(completa):
+    linhas = ler_csv(completa[1], "2_analogia")
+    assert linhas[0]["sem as entradas"] == "' queen'"
+    marcadas = {x["livre"] for x in linhas if x["entrada"] == "sim"}
+    assert "' king'" in marcadas and marcadas <= {"' king'", "' man'", "' woman'"}
+    assert not {x["sem as entradas"] for x in linhas} & {"' king'", "' man'", "' woman'"}
+
+
+def test_conjunto_de_analogias_por_categoria_e_no_total(completa):
+    for nome in ("cruas", "normalizadas"):
+        linhas = ler_csv(completa[1], f"2_analogias_{nome}")
+        assert len(linhas) == 15 and linhas[-1]["categoria"] == "todas"
+        assert (
+            sum(int(x["perguntas"]) for x in linhas[:-1]) == int(linhas[-1]["perguntas"]) == 19544
+        )
+
+
+def test_consulta_exata_e_contas(completa):
+    [linha] = ler_csv(completa[1], "3_consulta")
+    assert float(linha["maior diferença"]) == 0
+    custo = ler_csv(completa[1], "3_custo")
+    assert int(custo[0]["multiplicações"]) == 49152 * 576 and int(custo[1]["multiplicações"]) == 0
+    assert len(ler_csv(completa[1], "3_vetor_cru")) == 12
+
+
+def test_sem_wpe_diz_e_mostra_o_gpt2_medido(completa):
+    feito, pasta = completa
+    assert "não tem wpe" in feito.stdout
+    linhas = ler_csv(pasta, "4_gpt2_linhas")
+    assert float(linhas[0]["1"]) == 0.524 and "GPT-2, medido" in feito.stdout
+
+
+def test_brasil_tem_seis_tokens(completa):
+    feito, _ = completa
+    assert "«O Brasil é gigante» no tokenizador de GPT-2: 6 tokens" in feito.stdout
+    assert "' Bras'  39452" in feito.stdout
+
+
+def test_linhas_do_gpt2_verdadeiro_nao_aparecem_em_outro_modelo(completa):
+    feito, pasta = completa
+    assert "É o GPT-2?" not in feito.stdout and not list(pasta.glob("8_gpt2_*"))
+
+
+def test_codigo_mostra_a_funcao_que_rodou(tmp_path, smollm2):
+    opcoes = ["--modelo", "smollm2", "--secao", "1", "--codigo", "--saida", str(tmp_path)]
+    feito = rodar(LICAO, *opcoes)
+    assert "lab/nucleo/entrada.py" in feito.stdout and "def onehot(" in feito.stdout
+    assert "```python\ndef onehot(" in (tmp_path / "relatorio.md").read_text("utf-8")
+    assert "def amarracao(" not in feito.stdout  # só o que rodou nesta seção
+
+
+def test_figuras_existem_tem_tamanho_e_texto_alternativo(completa):
+    from PIL import Image
+
+    _, pasta = completa
+    relatorio = (pasta / "relatorio.md").read_text("utf-8")
+    figuras = sorted(pasta.glob("*.png"))
+    assert len(figuras) >= 7
+    for figura in figuras:
+        with Image.open(figura) as imagem:
+            assert imagem.width >= 900 and len(imagem.convert("RGB").getcolors(10**7)) > 10
+        assert re.search(rf"!\[[^\]]{{8,}}\]\({re.escape(figura.name)}\)", relatorio)
+
+
+def test_todo_arquivo_citado_existe_e_vice_versa(completa):
+    _, pasta = completa
+    dados = json.loads((pasta / "resultado.json").read_text("utf-8"))
+    assert sorted(dados["arquivos"]) == sorted(p.name for p in pasta.iterdir())
+    for nome in dados["arquivos"]:
+        assert re.fullmatch(r"[0-9A-Za-z_.]+", nome), nome  # serve em qualquer sistema
+
+
+def test_nada_cortado_na_tela(completa):
+    feito, _ = completa
+    assert "…" not in feito.stdout
+    assert max(map(len, feito.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    "ambiente",
+    [
+        {"PYTHONIOENCODING": "cp1252"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"NO_COLOR": "1"},
+        {"COLUMNS": "60"},
+        {"TERM": "dumb", "LC_ALL": "C"},
+    ],
+    ids=lambda a: "+".join(f"{k}={v}" for k, v in a.items()),
+)
+def test_consoles_dificeis(ambiente, tmp_path, smollm2):
+    opcoes = ["--modelo", "smollm2", "--sem-graficos", "--saida", str(tmp_path)]
+    # A seção 2 tem as tabelas largas: só a tela estreita precisa dela.
+    secoes = ("1", "2", "4", "8") if "COLUMNS" in ambiente else ("1", "4", "8")
+    feito = rodar(LICAO, *opcoes, *(x for n in secoes for x in ("--secao", n)), ambiente=ambiente)
+    assert feito.returncode == 0, feito.stderr
+    assert "Bras" in feito.stdout and "\x1b[" not in feito.stdout
+    # Nenhum número se perde na tela estreita: o total aparece inteiro.
+    assert "1.557.611.200" in feito.stdout
+    if "COLUMNS" in ambiente:
+        assert max(map(len, feito.stdout.splitlines())) <= 60
+    assert not list(tmp_path.glob("*.png"))
+
+
+def test_secao_palavra_e_top(tmp_path, smollm2):
+    feito = rodar(
+        LICAO, "--modelo", "smollm2", "--secao", "2", "--palavra", "Paris", "--palavra", "dog",
+        "--top", "3", "--sem-graficos", "--saida", str(tmp_path), "--analogia", "bigger", "big", "small",
+    )  # fmt: skip
+    assert feito.returncode == 0, feito.stderr
+    assert "1 · O problema" not in feito.stdout
+    vizinhos = sorted(tmp_path.glob("2_vizinhos_*.csv"))
+    assert [re.sub(r"_\d+$", "", p.stem) for p in vizinhos] == [
+        "2_vizinhos_dog",
+        "2_vizinhos_paris",
+    ]
+    assert all(len(ler_csv(tmp_path, p.stem)) == 3 for p in vizinhos)
+    assert ler_csv(tmp_path, "2_analogia")[0]["sem as entradas"] == "' smaller'"
+    # As duas formas da palavra são ditas, cada uma com a sua linha (caso 1).
+    assert re.search(r"' dog' é a linha 2767; 'dog' é outra linha, a 22676", feito.stdout)
+
+
+def test_sem_espaco_usa_a_outra_linha(tmp_path, smollm2):
+    feito = rodar(
+        LICAO, "--modelo", "smollm2", "--secao", "3", "--palavra", "dog", "--sem-espaco",
+        "--sem-graficos", "--saida", str(tmp_path),
+    )  # fmt: skip
+    assert feito.returncode == 0 and "'dog', linha 22676" in feito.stdout
+
+
+def test_duas_execucoes_dao_as_mesmas_tabelas(completa, tmp_path):
+    _, pasta = completa
+    feito = rodar(LICAO, "--modelo", "smollm2", "--sem-graficos", "--saida", str(tmp_path))
+    assert feito.returncode == 0
+    # Só os milissegundos da seção 3 dependem do relógio.
+    nomes = [p.name for p in tmp_path.glob("*.csv") if p.name != "3_custo.csv"]
+    assert len(nomes) > 25
+    for nome in nomes:
+        assert (tmp_path / nome).read_bytes() == (pasta / nome).read_bytes(), nome
+
+
+def test_ctrl_c_mantem_a_ultima_saida_boa(tmp_path, smollm2):
+    (tmp_path / "relatorio.md").write_text("versão boa", encoding="utf-8")
+    processo = subprocess.Popen(
+        [sys.executable, str(LAB / LICAO), "--modelo", "smollm2", "--saida", str(tmp_path)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", cwd=RAIZ,
+    )  # fmt: skip
+    # Espera a seção 1 aparecer: a lição está no meio.
+    for linha in processo.stdout:
+        if linha.startswith("2 · "):
+            break
+    processo.send_signal(signal.SIGINT)
+    _, erros = processo.communicate(timeout=60)
+    assert processo.returncode == 130 and "Interrompido" in erros and "Traceback" not in erros
+    assert [p.name for p in tmp_path.iterdir()] == ["relatorio.md"]
+    assert (tmp_path / "relatorio.md").read_text("utf-8") == "versão boa"
+
+
+def test_leitor_que_vai_embora_nao_causa_traceback(tmp_path, smollm2):
+    processo = subprocess.Popen(
+        [sys.executable, str(LAB / LICAO), "--modelo", "smollm2", "--sem-graficos", "--saida", str(tmp_path)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", cwd=RAIZ,
+    )  # fmt: skip
+    processo.stdout.readline()
+    processo.stdout.close()
+    erros = processo.stderr.read()
+    processo.wait(60)
+    assert "Traceback" not in erros, erros
+
+
+def test_lista_de_secoes_e_celulas_de_notebook():
+    """As células abrem em VS Code, Spyder e Jupyter: cada uma é Python válido, na ordem."""
+    texto = (LAB / LICAO).read_text("utf-8")
+    celulas = re.split(r"^# %%.*$", texto, flags=re.M)
+    assert len(celulas) >= 10
+    for celula in celulas:
+        compile(celula, LICAO, "exec")
+
+
+def test_tempo_da_licao_esta_na_casa_do_prometido(completa):
+    """O cabeçalho promete 20 s; numa máquina ocupada damos três vezes isso."""
+    _, pasta = completa
+    segundos = json.loads((pasta / "resultado.json").read_text("utf-8"))["segundos"]
+    assert segundos < 60, f"a lição levou {segundos} s em {time.strftime('%H:%M')}"
