@@ -96,19 +96,23 @@ if aula.secao(2):
     mesma, outra = decimal(vetores.cosseno(a, b)), decimal(vetores.cosseno(a, c))
     aula.diga(f"Brinquedo: cos((2,1), (4,2)) = {mesma} e cos((2,1), (−1,2)) = {outra}.")
 
+    vistos = []  # "forma" ou "sentido", um por vizinho mostrado
     for forma in escolhidas:
         vizinhos = exp.vizinhos_da_palavra(modelo, normas, forma, aula.args.top)
         aula.quadro(f"2_vizinhos_{exp.rotulo(forma.palavra)}_{forma.id}", vizinhos)
-    aula.repare(
-        "muitos vizinhos são a mesma palavra com outra cara: grafia e sentido moram juntos."
-    )
+        vistos += [linha[-1] for linha in vizinhos.linhas]
+    iguais = f"{vistos.count('forma')} dos {len(vistos)} vizinhos"
+    aula.repare(f"{iguais} são a mesma palavra com outra cara; os outros, sentido ou parentesco.")
     aula.codigo(vetores.cossenos, vetores.mais_altos)
 
     # Um cosseno só se lê ao lado do nível do acaso, que na wte crua não é zero.
     acaso = vetores.cossenos_de_pares(wte, normas, PARES_AO_ACASO, SEMENTE)  # (pares,)
-    aula.quadro("2_pares", exp.pares_nomeados(modelo, palavras, acaso))
+    pares = exp.pares_nomeados(modelo, palavras, acaso)
+    aula.quadro("2_pares", pares)
+    for par, valor, _ in pares.linhas:
+        aula.resultado(f"cosseno.{par}", valor)
     aula.resultado("cosseno_ao_acaso", acaso.mean())
-    aula.repare(f"«nada a ver» não é 0 aqui: é {decimal(acaso.mean())}. Compare sempre com isso.")
+    aula.repare(f"«nada a ver» aqui vale {decimal(acaso.mean())}: compare com isso, e não com 0.")
 
     aula.quadro("2_centro", exp.perto_do_centro(modelo, 8))
     aula.repare("no GPT-2 moram aqui tokens-fantasma, como ` SolidGoldMagikarp`. E neste modelo?")
@@ -125,19 +129,21 @@ if aula.secao(2):
     # Uma analogia bonita não é estatística: agora o conjunto inteiro, nos dois protocolos.
     conjunto = exp.conjunto_de_analogias(modelo, normas)
     aula.diga(f"Conjunto do Google: {conjunto.distintas} palavras distintas são um token só aqui.")
-    cruas, normalizadas = conjunto.cruas, conjunto.normalizadas
-    aula.quadro("2_analogias_cruas", exp.placar("Linhas cruas somadas (a apostila)", cruas))
-    aula.quadro(
-        "2_analogias_normalizadas", exp.placar("Linhas normalizadas antes (gensim)", normalizadas)
-    )
-    for id_, valor in exp.resumo_do_conjunto(conjunto).items():
-        aula.resultado(id_, valor, "fração")
-    aula.figura("2_analogias", "acertos por categoria", fig.analogias, conjunto, modelo.nome)
-    aula.repare("proibir as entradas muda tudo; normalizar muda um pouco. O protocolo é do número.")
-    aula.codigo(vetores.avaliar_analogias)
+    if conjunto.distintas:
+        cruas, normalizadas = conjunto.cruas, conjunto.normalizadas
+        aula.quadro("2_cruas", exp.placar("Linhas cruas somadas (a apostila)", cruas))
+        aula.quadro("2_normalizadas", exp.placar("Linhas normalizadas (gensim)", normalizadas))
+        resumo = exp.resumo_do_conjunto(conjunto)
+        for id_, valor in resumo.items():
+            aula.resultado(id_, valor, "fração")
+        aula.figura("2_analogias", "acertos por categoria", fig.analogias, conjunto, modelo.nome)
+        aula.repare(exp.frase_do_conjunto(resumo))
+        aula.codigo(vetores.avaliar_analogias)
+    else:
+        aula.repare("nenhuma pergunta cabe neste vocabulário: o conjunto é em inglês.")
 
     aula.quadro("2_direcoes", exp.direcoes(modelo, palavras, SEMENTE))
-    aula.repare("alinhamento alto só vale ao lado dos controles, que ficam perto de 0.")
+    aula.repare("leia o alinhamento ao lado dos controles: é a distância até eles que conta.")
     regua = exp.na_regua(modelo, palavras)
     if regua:
         aula.quadro("2_regua", exp.quadro_da_regua(regua))
@@ -150,11 +156,10 @@ if aula.secao(3):
     produto = entrada.onehot(3, 5) @ W  # (5,) @ (5, 3) -> (3,)
     aula.diga(f"Brinquedo: onehot(3)ᵀ · W = {produto.tolist()}, e W[3] = {W[3].tolist()}.")
 
-    forma = (
-        pedidas or [tok.linha(palavras.presentes([palavras.listas["cru"], *palavras.linha])[0])]
-    )[0]
+    forma = (pedidas or [exp.forma_do_exemplo(tok, palavras)])[0]
     aula.quadro("3_vetor_cru", exp.vetor_cru(modelo, forma, QUANTOS_NUMEROS))
-    aula.repare("são números comuns, quase todos pequenos: nenhum, sozinho, quer dizer algo.")
+    tamanho = decimal(np.median(np.abs(wte[forma.id])))  # (d,) -> escalar
+    aula.repare(f"são números comuns (metade, menor que {tamanho}); sozinhos, não dizem nada.")
 
     custo = exp.custo_da_consulta(wte, forma.id)
     buscas = [Conferencia("as duas buscas", custo.diferenca)]
@@ -174,8 +179,11 @@ if aula.secao(4):
         wpe = exp.tabela_de_posicoes(dono)  # (n_ctx, d)
         cossenos = posicao.cossenos_entre_linhas(wpe)  # (n_ctx, d) -> (n_ctx, n_ctx)
         aula.quadro("4_linhas", exp.cossenos_das_linhas(dono.nome, cossenos))
-        aula.quadro("4_defasagem", exp.defasagens(dono.nome, wpe))
-        aula.repare("vizinhas parecidas, e ninguém mandou: o treino descobriu a ordem sozinho.")
+        distancias = exp.defasagens(dono.nome, wpe)
+        aula.quadro("4_defasagem", distancias)
+        for k, cru, centrado in distancias.linhas:
+            aula.resultado(f"wpe.defasagem.{k}", cru, modelo=dono.nome, centrado=centrado)
+        aula.repare(exp.frase_da_defasagem(distancias))
         aula.figura("4_mapa", "posições contra posições", fig.mapa_de_posicoes, dono.nome, cossenos)
         aula.figura("4_curva", "wpe em três componentes", fig.curva_de_posicoes, dono.nome, wpe)
         aula.diga(exp.explicar_limite(dono))

@@ -64,7 +64,7 @@ def test_analogia_queen_com_exclusao_e_king_marcado_como_entrada(completa):
 
 def test_conjunto_de_analogias_por_categoria_e_no_total(completa):
     for nome in ("cruas", "normalizadas"):
-        linhas = ler_csv(completa[1], f"2_analogias_{nome}")
+        linhas = ler_csv(completa[1], f"2_{nome}")
         assert len(linhas) == 15 and linhas[-1]["categoria"] == "todas"
         assert (
             sum(int(x["perguntas"]) for x in linhas[:-1]) == int(linhas[-1]["perguntas"]) == 19544

@@ -131,9 +131,10 @@ def amarracao(entrada, saida) -> Amarracao:
     if entrada.shape != saida.shape:
         return Amarracao(False, False, False, False)
     with torch.no_grad():
-        antes = entrada[0, 0].item()
+        antes, la_antes = entrada[0, 0].item(), saida[0, 0].item()
         entrada[0, 0] = antes + 1.0
-        vista = saida[0, 0].item() == entrada[0, 0].item()
+        # Precisa ter mudado, e não só coincidir: a outra matriz podia já ter esse número.
+        vista = la_antes != saida[0, 0].item() == entrada[0, 0].item()
         entrada[0, 0] = antes
     return Amarracao(
         entrada is saida,

@@ -233,6 +233,18 @@ def resumo_do_conjunto(conjunto: Conjunto) -> dict[str, float]:
     return resumo
 
 
+def frase_do_conjunto(resumo: dict[str, float]) -> str:
+    """O que o placar mostra, com os números medidos: o efeito de cada escolha de protocolo."""
+    livre, sem, norm = (
+        porcento(resumo[f"analogias_{x}"])
+        for x in ("cruas_livre", "cruas_sem_entradas", "normalizadas_sem_entradas")
+    )
+    return (
+        f"proibir as entradas leva de {livre} a {sem} de acertos; normalizar as linhas antes, a "
+        f"{norm}. O mesmo modelo, três números: o protocolo faz parte do resultado."
+    )
+
+
 def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
     """O alinhamento dos pares de cada direção, ao lado de dois controles.
 
@@ -293,6 +305,14 @@ def quadro_da_regua(regua: Regua) -> Quadro:
 
 
 # --- seção 3 -----------------------------------------------------------------------------
+
+
+def forma_do_exemplo(tok: Tokenizador, palavras: Palavras) -> Forma:
+    """A palavra de exemplo da lista; se ela não for um token só, outra que seja; se nenhuma for,
+    a linha 0, seja o que for que ela escreva."""
+    for palavra in palavras.presentes([palavras.listas["cru"], *palavras.linha]):
+        return tok.linha(palavra)
+    return Forma(tok.texto(0), tok.texto(0), 0)
 
 
 def vetor_cru(modelo: Modelo, forma: Forma, quantos: int) -> Quadro:
@@ -385,6 +405,15 @@ def defasagens(nome: str, wpe: np.ndarray) -> Quadro:
     linhas = [[k, cru[k], centrado[k]] for k in (2**p for p in range(10)) if k < len(cru)]
     colunas = {"distância": inteiro, "cosseno médio": decimal, "sem a linha média": decimal}
     return Quadro(f"{nome}: semelhança a cada distância", colunas, linhas)
+
+
+def frase_da_defasagem(quadro: Quadro) -> str:
+    """O que a tabela de distâncias mostra, com os números dela."""
+    (perto, _, um), (longe, _, muito) = quadro.linhas[0], quadro.linhas[-1]
+    return (
+        f"sem a linha média, {decimal(um)} à distância {perto} e {decimal(muito)} à distância "
+        f"{longe}. Ninguém mandou: o que houver de ordem aqui, o treino descobriu sozinho."
+    )
 
 
 def gpt2_linhas() -> Quadro:

@@ -6,6 +6,7 @@ famílias GPT-2, Llama, BERT e RoBERTa. `auto` escolhe o primeiro que puder resp
 """
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,10 +112,11 @@ def abrir(
         return _smollm2(progresso)
     if nome == "mini":
         return _mini()
-    pasta = Path(nome).expanduser()
-    if nome.strip() and pasta.is_dir():
+    # os.path responde False ao nome que o sistema nem aceita; Path levantaria OSError.
+    pasta = Path(os.path.expanduser(nome))
+    if nome.strip() and os.path.isdir(pasta):
         return de_pasta(pasta)
-    if nome.strip() and pasta.is_file():
+    if nome.strip() and os.path.isfile(pasta):
         raise ErroDoUsuario(
             f"{nome} é um arquivo.",
             "--modelo recebe um nome da lista ou a pasta do modelo, com config.json e model.safetensors.",
@@ -199,9 +201,9 @@ def baixar_completo(nome: str, progresso=lambda *_: None) -> Path:
     """Baixa o GPT-2 inteiro para o cache do hub; devolve o safetensors. Erros: `hub.SemRede`."""
     if achado := em_cache(nome):
         return achado
-    arquivo = hub.baixar(GPT2[nome], "model.safetensors", progresso)
+    # Primeiro o de 665 bytes: se o hub falhar, que seja antes de descerem 548 MB.
     hub.baixar(GPT2[nome], "config.json", progresso)
-    return arquivo
+    return hub.baixar(GPT2[nome], "model.safetensors", progresso)
 
 
 def tokenizador_gpt2() -> Tokenizador:
@@ -300,7 +302,10 @@ def _montar(nome, cabecalho, config, tokenizador, origem, pasta) -> Modelo:
     wpe = tensores.ler(t_wpe) if t_wpe else None
     cabeca, nota = _estado_da_cabeca(cabecalho, t_wte, config)
     tipo = config.get("model_type", "")
-    primeira = int(config.get("pad_token_id") or 1) + 1 if tipo in _FAMILIA_ROBERTA else 0
+    primeira = 0
+    if tipo in _FAMILIA_ROBERTA:
+        enchimento = config.get("pad_token_id")  # 0 é um id de verdade; só a falta vale o padrão, 1
+        primeira = 1 + (1 if enchimento is None else int(enchimento))
     return Modelo(nome, wte, wpe, tokenizador, config, origem, tipo, cabeca, nota, primeira, pasta)
 
 
@@ -363,6 +368,7 @@ def _carregar_completo(modelo: Modelo):
         )
     import torch
     import transformers
+    from safetensors import SafetensorError
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
@@ -376,16 +382,37 @@ def _carregar_completo(modelo: Modelo):
         # Só model.safetensors no cache: a forma da tabela basta para reconhecer o tamanho.
         opcoes["config"] = transformers.GPT2Config(**_config_gpt2(modelo.d))
     try:
-        lm = classe.from_pretrained(
-            modelo.pasta, dtype=torch.float32, local_files_only=True, **opcoes
+        lm, carga = classe.from_pretrained(
+            modelo.pasta,
+            dtype=torch.float32,
+            local_files_only=True,
+            output_loading_info=True,
+            **opcoes,
         )
-    except (OSError, ValueError, RuntimeError, KeyError) as erro:
-        raise ErroDoUsuario(
-            f"As tabelas de {modelo.nome} abriram, mas o modelo inteiro não.",
-            f"O transformers respondeu: {str(erro).splitlines()[0]}",
-            "Confira se a pasta tem todos os arquivos do modelo; as seções 1 a 4 não precisam deles.",
-        ) from None
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as erro:
+        primeira = (str(erro).splitlines() or [type(erro).__name__])[0]
+        raise _pela_metade(modelo, f"O transformers respondeu: {primeira}") from None
+    # O que falta no arquivo a biblioteca sorteia em silêncio. Só se perdoa o que já dissemos que
+    # falta (a cabeça) e o que nenhuma lição usa (o pooler do BERT).
+    perdoadas = _CABECA if modelo.cabeca == "ausente" else ()
+    faltam = [
+        nome
+        for nome in sorted(carga["missing_keys"])
+        if "pooler." not in nome and not nome.endswith(tuple(perdoadas))
+    ]
+    if faltam:
+        nomes = ", ".join(faltam[:3]) + ("…" if len(faltam) > 3 else "")
+        quantos = f"Faltam {len(faltam)} tensores" if len(faltam) > 1 else "Falta um tensor"
+        raise _pela_metade(modelo, f"{quantos} no arquivo: {nomes}")
     return lm.eval()
+
+
+def _pela_metade(modelo: Modelo, por_que: str) -> ErroDoUsuario:
+    return ErroDoUsuario(
+        f"As tabelas de {modelo.nome} abriram, mas o modelo inteiro não.",
+        por_que + ".",
+        "Confira se a pasta tem todos os arquivos do modelo; as seções 1 a 4 não precisam deles.",
+    )
 
 
 def _config_gpt2(d: int) -> dict:

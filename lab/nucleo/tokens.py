@@ -17,7 +17,7 @@ from nucleo.erros import ErroDoUsuario
 class Forma:
     """Uma palavra na forma em que a tabela a conhece.
 
-    `texto` é o que foi tokenizado (com o espaço, se houver); `id` é a linha da tabela;
+    `texto` é o que a linha escreve (com o espaço, se ela o tiver); `id` é a linha da tabela;
     `aviso` diz em português se algo foi ajustado (acento recomposto, por exemplo), ou "".
     """
 
@@ -32,6 +32,10 @@ class Tokenizador:
 
     def __init__(self, rapido, nome: str):
         self._rapido = rapido  # tokenizers.Tokenizer, da biblioteca do Hugging Face
+        # O tokenizer.json pode mandar completar e cortar em 128 tokens (o do MiniLM manda): uma
+        # palavra só viraria 128 ids, e um texto longo perderia o fim em silêncio.
+        rapido.no_padding()
+        rapido.no_truncation()
         self.nome = nome
 
     @classmethod
@@ -114,7 +118,7 @@ class Tokenizador:
         escrito = self.texto(ids[0])
         if escrito.strip() != limpa:
             avisos.append(f"este tokenizador lê {limpa!r} como {escrito.strip()!r}")
-        return Forma(limpa, texto, ids[0], "; ".join(avisos))
+        return Forma(limpa, escrito, ids[0], "; ".join(avisos))
 
     def linha(self, palavra: str, com_espaco: bool = True) -> Forma:
         """A linha da tabela que pertence à palavra, na forma com espaço antes (o usual no meio
