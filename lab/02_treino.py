@@ -20,9 +20,9 @@ O que fica:    outputs/02_treino/ (relatorio.md, tabelas em CSV, figuras, result
 # %% Botões: o que dá para mexer sem ler o resto
 LETRAS = {"d": 128, "camadas": 4, "cabecas": 4, "posicoes": 128}  # ato 1: um token por letra
 PAGINA = {"d": 48, "camadas": 2, "cabecas": 2, "posicoes": 64}  # ato 1 sem corpus: uma página
-PASSOS_LETRAS, LOTE_LETRAS = 1200, 16  # sem corpus ou com --rapido, 300 passos
+PASSOS_LETRAS, LOTE_LETRAS = 800, 16  # sem corpus ou com --rapido, 300 passos
 TOKENS = {"d": 128, "camadas": 2, "cabecas": 4, "posicoes": 64}  # atos 2 e 3: BPE
-PASSOS_TOKENS, LOTE_TOKENS = 600, 32  # com --rapido, 200 passos
+PASSOS_TOKENS, LOTE_TOKENS = 400, 32  # com --rapido, 200 passos
 VOCABULARIO = 2048  # tokens do BPE dos atos 2 e 3
 SEMENTES = (1, 2, 3)  # com --rapido, só a primeira
 AQUECIMENTO = 50  # passos até a taxa de aprendizado cheia
@@ -48,9 +48,8 @@ aula = Aula("02_treino", __doc__, SECOES, opcoes, usa_modelo=False)
 import numpy as np
 import torch
 
-from barra_de_treino import com_barra
+from nucleo import arquitetura, mini, modelos
 from nucleo import experimentos_treino as exp
-from nucleo import mini, modelos
 from nucleo import treino as tr
 from nucleo.saida import Conferencia
 
@@ -96,8 +95,9 @@ if aula.secao(1):
         forma = LETRAS if corpus else PAGINA
         partes = (forma, fita, PASSOS_LETRAS, LOTE_LETRAS, len(alfabeto.letras), SEMENTES[0])
         treino = novo_treino(*partes)
-        return exp.acompanhar_wpe(treino, com_barra(treino, rotulo, parar_com_ctrl_c=True))
+        return exp.acompanhar_wpe(treino, aula.treinar(treino, rotulo, parar_com_ctrl_c=True))
 
+    # Medimos nas marcas: passo 0, e depois cada vez mais espaçadas. A primeira linha é o sorteio.
     ao_vivo = letras(fita, "GPT-2 de letras")
     aula.quadro("1_ao_vivo", exp.quadro_da_wpe("A wpe de um GPT-2 de letras, ao vivo", ao_vivo))
     aula.repare("k = 1 sai de zero e sobe; as outras vêm atrás, e quanto mais longe, menos.")
@@ -113,12 +113,14 @@ if aula.secao(1):
         "mesmas letras, mesmo otimizador, e nada: quem ensina as posições é a ordem do texto."
     )
 
+    # O mini é outro tamanho de modelo e outro tokenizer: a história é a mesma, o relógio não.
     do_mini = exp.retratos_do_mini()
     aula.diga("Os **retratos** do mini: sua wpe, guardada de tempos em tempos no treino longo.")
     aula.quadro("1_mini", exp.quadro_da_wpe("A wpe do mini ao longo do treino (retratos)", do_mini))
     aula.repare("a perda cai bem antes de a wpe mexer: primeiro as palavras, depois as posições.")
     aula.figura("1_mini", "a wpe do mini", exp.figura_da_wpe, "mini, retratos", do_mini)
 
+    # O fim de cada treino lado a lado; o GPT-2 é onde um treino muito mais longo chega.
     no_fim = {  # modelo -> cosseno em cada defasagem, no último passo
         "letras, em ordem": ao_vivo[-1].cossenos,
         "letras, embaralhadas": controle[-1].cossenos,
@@ -144,7 +146,7 @@ def correr(semente, amarrado, caminhos=None):
     """Um treino dos atos 2 e 3, do começo ao fim, com a validação medida pelo caminho."""
     partes = (TOKENS, corpus.tokens, PASSOS_TOKENS, LOTE_TOKENS, VOCABULARIO)
     treino = novo_treino(*partes, semente, amarrado)
-    passos = com_barra(treino, f"{'amarrada' if amarrado else 'solta'}, semente {semente}")
+    passos = aula.treinar(treino, f"{'amarrada' if amarrado else 'solta'}, semente {semente}")
     curva = exp.acompanhar_validacao(treino, passos, corpus.tokens_de_fora, caminhos)
     return exp.Corrida(semente, amarrado, treino, curva)
 
@@ -159,6 +161,7 @@ if aula.secao(2):
     produto = [Conferencia("dy/dw = 3 + 3", float(w.grad), 6.0)]
     aula.conferir("2_brinquedo", "A regra do produto é a soma dos dois caminhos", produto)
 
+    # O lote é sempre o mesmo, de texto que o modelo não treina: só o modelo muda entre as linhas.
     if corpus:
         caminhos = exp.Caminhos(corpus.tokens_de_fora, TOKENS["posicoes"], LOTE_TOKENS)
         corridas[SEMENTES[0], True] = correr(SEMENTES[0], True, caminhos)
@@ -172,6 +175,7 @@ if aula.secao(2):
         caminhos.medir(mini.resultados()["passo"], do_repositorio.completo())
         quem = "mini"
     aula.quadro("2_caminhos", caminhos.quadro(quem))
+    # A identidade é exata em papel; em float32, sobra o arredondamento da última soma.
     soma = [Conferencia("em todos os passos acima", caminhos.diferenca, 0.0, 1e-6)]
     aula.comparar("2_soma", "Entrada + saída contra o gradiente do autograd", soma)
     aula.repare(
@@ -189,14 +193,17 @@ if aula.secao(3):
         "Solta, a saída tem matriz própria, e o modelo cresce |V|·d. Mesma semente, mesmos dados, "
         "mesmos passos; as duas matrizes da solta nascem cópias da amarrada."
     )
-    economia = (50257 * 768, 124_439_808, 124_439_808 + 50257 * 768)  # no GPT-2 small
+    # Contado da arquitetura, peça por peça. 24 % de 163 M, não de 124 M: a apostila mistura os dois.
+    pecas = arquitetura.formula(arquitetura.TAMANHOS["gpt2"])
+    wte, amarrado = pecas["wte"], sum(pecas.values())  # |V|·d, e o modelo inteiro
     fracoes = [
-        Conferencia("GPT-2: |V|·d em milhões", economia[0] / 1e6, 38.6, 0.05),
-        Conferencia("fração do GPT-2 amarrado (124,4 M)", economia[0] / economia[1], 0.31, 0.005),
-        Conferencia("fração do GPT-2 solto (163,0 M)", economia[0] / economia[2], 0.237, 0.005),
+        Conferencia("GPT-2: |V|·d em milhões", wte / 1e6, 38.6, 0.05),
+        Conferencia("fração do GPT-2 amarrado (124,4 M)", wte / amarrado, 0.31, 0.005),
+        Conferencia("fração do GPT-2 solto (163,0 M)", wte / (amarrado + wte), 0.237, 0.005),
     ]
     aula.conferir("3_economia", "O que se poupa no GPT-2 de verdade", fracoes)
     if corpus:
+        # Pareados: a cada semente, uma amarrada e uma solta veem os mesmos lotes na mesma ordem.
         for semente in SEMENTES:
             for amarrado in (True, False):
                 if (semente, amarrado) not in corridas:
@@ -205,6 +212,7 @@ if aula.secao(3):
         aula.quadro("3_perdas", disputa.quadro_das_perdas())
         aula.quadro("3_curvas", disputa.quadro_das_curvas())
         aula.figura("3_curvas", "validação de cada matriz, com a dispersão", disputa.figura)
+        # Os vetores de modelos diferentes não se comparam número a número; quem é vizinho de quem, sim.
         aula.quadro("3_semelhancas", disputa.quadro_das_semelhancas())
         aula.repare(
             "Press e Wolf (2017) dizem que a amarrada se parece com a de saída: compare as duas "

@@ -105,9 +105,9 @@ def treinar(args) -> int:
         estado = torch.load(ultimo, weights_only=False)
         antiga = tr.Receita(**estado["receita"])
         # Mudar o total de passos só é honesto enquanto a taxa ainda é a do platô.
-        if any(
-            antiga.taxa_no_passo(i) != t.receita.taxa_no_passo(i) for i in range(estado["passo"])
-        ):
+        feitos = range(estado["passo"])
+        outra = any(antiga.taxa_no_passo(i) != t.receita.taxa_no_passo(i) for i in feitos)
+        if outra or estado["passo"] > args.passos:
             raise ErroDoUsuario(
                 f"O retrato em {ultimo} foi treinado com outra agenda de taxas.",
                 f"Ele seguia {antiga.passos} passos; o comando pede {args.passos}.",

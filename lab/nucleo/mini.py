@@ -85,7 +85,8 @@ def recem_nascido():
 def cortar_trecho(obras, letras: int = 4000) -> str:
     """O começo da maior prosa da validação (a de parágrafos mais longos), até um fim de linha."""
     obra = max(obras, key=lambda o: len(o.texto) / (1 + o.texto.count("\n")))
-    return obra.texto[: obra.texto.index("\n", letras)] + "\n"
+    fim = obra.texto.find("\n", letras)
+    return (obra.texto[:fim] if fim > 0 else obra.texto) + "\n"
 
 
 def trecho() -> str:
