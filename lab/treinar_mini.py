@@ -241,6 +241,7 @@ def exportar(args) -> int:
 
     receita = ultimo["receita"] | {"dropout": DROPOUT}
     resultados = mini.medir(modelo, tokenizer, t.fita.numpy(), fita_validacao, receita)
+    nota = trabalho / "nota.txt"
     resultados |= {
         "passo": melhor["passo"],
         "passos_dados": ultimo["passo"],
@@ -249,6 +250,8 @@ def exportar(args) -> int:
         "minutos": do_melhor["segundos"] / 60,
         "validacao": regra,
         "historico": feitos,
+        # O que aconteceu neste treino e não está na receita: uma frase em trabalho/nota.txt.
+        "nota": nota.read_text(encoding="utf-8").strip() if nota.is_file() else "",
         "versoes": mini.versoes(),
     }
     mini.gravar_resultados(destino, resultados)

@@ -109,6 +109,32 @@ def test_treino_da_wpe_interrompido_ainda_da_o_ultimo_retrato(material):
     assert retratos[-1].cossenos == atual
 
 
+@pytest.mark.unit
+def test_ctrl_c_na_licao_para_o_treino_e_segue_e_o_segundo_sai(material):
+    from rich.console import Console
+
+    from aula import Aula
+
+    class Teimoso(tr.Treino):
+        def um_passo(self):
+            if self.passo == 3:
+                raise KeyboardInterrupt
+            return super().um_passo()
+
+    def treino():
+        modelo = tr.novo_gpt2(320, 16, 1, 2, 16, semente=1)
+        return Teimoso(modelo, material.tokens, tr.Receita(9, 4, 16, aquecimento=2))
+
+    aula, ditos = object.__new__(Aula), []
+    aula._erros, aula._interrompida, aula.diga = Console(quiet=True), False, ditos.append
+    primeiro = treino()
+    assert [p.passo for p in aula.treinar(primeiro, "t", parar_com_ctrl_c=True)] == [1, 2, 3]
+    assert len(ditos) == 1 and "no passo 3 de 9" in ditos[0]
+    assert all(p.isfinite().all() for p in primeiro.modelo.parameters())  # e dá para usar
+    with pytest.raises(KeyboardInterrupt):
+        list(aula.treinar(treino(), "t", parar_com_ctrl_c=True))
+
+
 # ------------------------------------------------------------------------ treinar_mini
 
 

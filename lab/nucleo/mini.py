@@ -245,7 +245,7 @@ Passo escolhido (o de menor perda de validação): {n(r["passo"], 0)}, de {n(r["
 núcleos compartilhados com outros trabalhos. Lote {receita["lote"]} × {receita["contexto"]}; AdamW, betas {receita["betas"][0]} e {receita["betas"][1]}, taxa {receita["taxa"]} com {receita["aquecimento"]} passos de
 aquecimento e descida em linha reta até 0 nos últimos {n(100 * receita["descida"], 0)} %; decaimento {receita["decaimento"]} nas matrizes e nenhum na wpe;
 dropout {receita["dropout"]}; autocast em bfloat16. Semente {receita["semente"]}. Versões: {", ".join(f"{k} {v}" for k, v in r["versoes"].items())}.
-Outra máquina, ou outra versão do torch, chega perto, mas não aos mesmos bits.
+Outra máquina, ou outra versão do torch, chega perto, mas não aos mesmos bits.{" " + r["nota"] if r["nota"] else ""}
 
 ## Licença
 
