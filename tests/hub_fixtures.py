@@ -3,6 +3,7 @@
 A função se chama `fixture_casa` e a fixture, `casa`: assim o nome importado não é o do argumento.
 """
 
+import logging
 import shutil
 import socket
 import types
@@ -88,6 +89,20 @@ def fixture_conexoes(monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", anotar_conexao)
     monkeypatch.setattr(socket, "getaddrinfo", anotar_busca)
     return tentativas
+
+
+@pytest.fixture(name="avisos")
+def fixture_avisos(monkeypatch):
+    """Os avisos que a biblioteca escreveria em stderr, em inglês, se ninguém a calasse."""
+    from huggingface_hub.utils import logging as da_biblioteca
+
+    da_biblioteca.set_verbosity_warning()  # como num processo novo
+    vistos, anotador = [], logging.Handler()
+    anotador.emit = lambda registro: vistos.append(registro.getMessage())
+    raiz = logging.getLogger("huggingface_hub")
+    raiz.addHandler(anotador)
+    yield vistos
+    raiz.removeHandler(anotador)
 
 
 # --- checkpoints -------------------------------------------------------------------------

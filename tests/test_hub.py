@@ -16,6 +16,7 @@ from safetensors import safe_open
 import gpt2_plantado as plantado
 from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     apontar,
+    fixture_avisos,
     fixture_casa,
     fixture_conexoes,
     fixture_magro,
@@ -122,6 +123,16 @@ def test_cache_com_o_nome_antigo_do_repositorio_serve(
     modelo = modelos.abrir(nome_antigo)
     np.testing.assert_array_equal(modelo.wte, magro[1]["wte.weight"])
     assert modelo.tem_completo and conexoes == []
+
+
+def test_o_que_ja_desceu_nao_se_pergunta_de_novo(no_ar, conexoes):
+    hub.baixar(REPO, "config.json")
+    no_ar.esquecer()
+    conexoes.clear()
+    assert json.loads(hub.baixar(REPO, "config.json").read_text("utf-8"))["n_layer"] == 1
+    assert no_ar.pedidos == [] and conexoes == []
+    modelos.abrir("gpt2")
+    assert {p.arquivo for p in no_ar.pedidos} == {"model.safetensors"}
 
 
 def test_so_os_pesos_no_cache_bastam_para_as_tabelas(no_ar, casa):
@@ -278,7 +289,7 @@ def test_corte_no_meio_continua_de_onde_parou(no_ar, casa):
     ],
 )
 def test_download_que_falha_da_uma_mensagem_e_nao_deixa_meio_arquivo(
-    pane, frase, no_ar, casa, capfd
+    pane, frase, no_ar, casa, capfd, avisos
 ):
     tipo, valor, metodo = pane
     no_ar.pane(tipo, valor, metodo=metodo, arquivo="model.safetensors")
@@ -289,7 +300,7 @@ def test_download_que_falha_da_uma_mensagem_e_nao_deixa_meio_arquivo(
     assert pesos_no_cache(casa) == [] and restos(casa) == []
     # Uma mensagem só: a biblioteca não fala inglês por cima dela.
     fora = capfd.readouterr()
-    assert fora.out == "" and fora.err == ""
+    assert fora.out == "" and fora.err == "" and avisos == []
     # Quando o hub melhora, o comando repetido funciona.
     no_ar.consertar()
     np.testing.assert_array_equal(modelos.abrir("gpt2").wte, no_ar.valores["wte.weight"])
@@ -329,7 +340,7 @@ def test_disco_cheio_diz_quanto_falta_e_nao_deixa_meio_arquivo(no_ar, casa, monk
     assert restos(casa) == []
 
 
-def test_hub_que_emudece_no_meio_nao_trava(no_ar, casa, monkeypatch, capfd):
+def test_hub_que_emudece_no_meio_nao_trava(no_ar, casa, monkeypatch, avisos):
     # O HEAD responde e o GET nunca: cada espera tem limite, e o fim é a mesma mensagem gentil.
     from huggingface_hub import constants
 
@@ -337,11 +348,13 @@ def test_hub_que_emudece_no_meio_nao_trava(no_ar, casa, monkeypatch, capfd):
     monkeypatch.setattr(hub, "SILENCIO", 0.3)
     no_ar.publicar(modelos.GPT2["gpt2-large"], "model.safetensors", grande_esparso(1, 8)[0])
     no_ar.pane("silencio", metodo="GET", arquivo="model.safetensors")
+    inicio = time.perf_counter()
     for nome in ("gpt2", "gpt2-large"):
         with pytest.raises(ErroDoUsuario, match="demorou demais"):
             modelos.abrir(nome)
-    assert pesos_no_cache(casa) == [] and restos(casa) == []
-    assert capfd.readouterr().err == ""
+    # 6 tentativas de 0,2 s da biblioteca e a nossa, de 0,3 s; com os prazos de fábrica, 90 s.
+    assert time.perf_counter() - inicio < 8
+    assert pesos_no_cache(casa) == [] and restos(casa) == [] and avisos == []
 
 
 class Interromper:
@@ -486,6 +499,23 @@ def test_tabelas_na_segunda_vez_nao_abrem_rede(nome, servidor, casa, conexoes):
     with pytest.raises(ErroDoUsuario) as info:
         modelo.completo()
     assert info.value.o_que_fazer == f"Rode:  python lab/00_preparar.py --completo {nome}"
+
+
+@pytest.mark.parametrize("prefixo", ["", "transformer."])
+def test_tabelas_com_os_dois_nomes_e_sem_a_cabeca(prefixo, servidor, tmp_path):
+    # Caso 37. A lm_head do arquivo fica lá: das tabelas só vêm duas.
+    pasta, valores = gpt2_magro(tmp_path / "m", prefixo, cabeca="outra")
+    servidor.publicar_pasta(modelos.GPT2["gpt2-medium"], pasta)
+    modelo = modelos.abrir("gpt2-medium")
+    np.testing.assert_array_equal(modelo.wte, valores[prefixo + "wte.weight"])
+    np.testing.assert_array_equal(modelo.wpe, valores[prefixo + "wpe.weight"])
+    with safe_open(modelos.so_tabelas("gpt2-medium"), "np") as f:
+        assert set(f.keys()) == {"wte.weight", "wpe.weight"}
+        assert f.metadata() == {
+            "format": "pt",
+            "origem": modelos.GPT2["gpt2-medium"],
+            "versao": VERSAO,
+        }
 
 
 def test_as_tabelas_guardadas_ficam_alinhadas(servidor, casa):

@@ -287,6 +287,7 @@ def test_amarracao_perdida_e_refeita():
     with pytest.raises(ValueError, match="meta"):  # caso 51
         entrada.amarracao(lm.transformer.wte.weight, lm.lm_head.weight)
     lm.to_empty(device="cpu")
+    torch.nn.init.zeros_(lm.transformer.wte.weight)  # 0 + 1 = 1: a coincidência não é prova
     lm.lm_head.weight = torch.nn.Parameter(torch.ones_like(lm.transformer.wte.weight))
     assert entrada.amarracao(lm.transformer.wte.weight, lm.lm_head.weight) == entrada.Amarracao(
         False, False, False, False
