@@ -18,6 +18,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 
 from nucleo import caminhos
@@ -109,6 +110,7 @@ class Aula:
     ):
         preparar_fluxos()
         self.nome, self.secoes, self._inicio = nome, secoes, time.perf_counter()
+        self._interrompida = False  # um Ctrl-C já parou um treino nesta execução?
         sys.excepthook = self._ao_falhar
         self.args = self._ler_opcoes(doc, opcoes, usa_modelo)
         self._console, self._erros = _consoles()
@@ -208,6 +210,34 @@ class Aula:
     def barra(self):
         """Contexto que dá uma função `progresso(o_que, feito, total)` e desenha a barra."""
         return barra_de_progresso(self._erros)
+
+    def treinar(self, treino, rotulo: str, parar_com_ctrl_c: bool = False):
+        """Gera os passos de um `nucleo.treino.Treino`, com a barra: perda e tokens por segundo.
+
+        Com `parar_com_ctrl_c`, o primeiro Ctrl-C encerra este treino e a lição segue com o que o
+        modelo aprendeu até ali; o segundo sai da lição.
+        """
+        total = treino.receita.passos
+        with _barra_de_treino(self._erros, rotulo, total) as avancar:
+            passos = treino.passos()
+            while True:
+                try:
+                    p = next(passos, None)
+                except KeyboardInterrupt:
+                    if not parar_com_ctrl_c or self._interrompida:
+                        raise
+                    self._interrompida = True
+                    self.diga(
+                        f"**Treino interrompido** no passo {treino.passo} de {total}: sigo com o que o "
+                        "modelo aprendeu até aqui. Ctrl-C de novo sai da lição."
+                    )
+                    return
+                if p is None:
+                    return
+                avancar(
+                    p.passo, f"{rotulo} · perda {decimal(p.perda)} · {p.tokens_por_s:.0f} tokens/s"
+                )
+                yield p
 
     # --- o que se mostra ---
 
@@ -519,6 +549,21 @@ class _Barra:
     def __exit__(self, *_):
         if self._progresso:
             self._progresso.stop()
+
+
+@contextmanager
+def _barra_de_treino(console, rotulo: str, total: int):
+    # Dá uma função avancar(passo, texto). Sem terminal, uma linha de aviso e nada mais.
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    if not console.is_terminal:
+        console.print(f"{rotulo}: {inteiro(total)} passos…", highlight=False)
+        yield lambda passo, texto: None
+        return
+    colunas = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*colunas, console=console, transient=True) as barra:
+        tarefa = barra.add_task(rotulo, total=total)
+        yield lambda passo, texto: barra.update(tarefa, completed=passo, description=texto)
 
 
 def _consoles():
