@@ -58,7 +58,7 @@ modelo = aula.abrir_modelo()
 tok, wte = modelo.tokenizador, modelo.wte  # wte: (V, d), uma linha por token
 normas = exp.normas(modelo)  # (V, d) -> (V,): o comprimento de cada linha
 palavras = listas.palavras_para(tok)
-frase = tok.ids(palavras.listas["frase"])  # lista de n ids
+frase = tok.ids(palavras.listas["frase"])[: modelo.n_ctx]  # lista de n ids, o que couber
 nivel = exp.niveis(modelo, palavras, PARES_AO_ACASO, SEMENTE)  # o que é "não ter nada a ver"
 passagens = exp.Passagens(modelo)  # o modelo inteiro, uma vez por frase e só se precisar
 
@@ -68,6 +68,8 @@ pedidas = [tok.linha(p, com_espaco) for p in aula.args.palavra or []]
 trio = [tok.linha(p, com_espaco) for p in aula.args.analogia or []]
 for forma in [*pedidas, *trio]:
     aula.diga(exp.qual_linha(tok, forma, com_espaco))
+if (pedidas or trio) and aula.args.secao and not {2, 3} & set(aula.args.secao):
+    aula.diga("As palavras pedidas aparecem nas seções 2 e 3, que não estão entre as de agora.")
 escolhidas = pedidas or [tok.linha(p) for p in palavras.presentes(palavras.listas["vizinhos"])]
 
 # %% 1 · O problema: inteiros não têm significado

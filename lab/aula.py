@@ -14,9 +14,11 @@ import argparse
 import difflib
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 
 from nucleo import caminhos
@@ -108,6 +110,7 @@ class Aula:
     ):
         preparar_fluxos()
         self.nome, self.secoes, self._inicio = nome, secoes, time.perf_counter()
+        self._interrompida = False  # um Ctrl-C já parou um treino nesta execução?
         sys.excepthook = self._ao_falhar
         self.args = self._ler_opcoes(doc, opcoes, usa_modelo)
         self._console, self._erros = _consoles()
@@ -117,7 +120,14 @@ class Aula:
         self.conferencias: list[Conferencia] = []
         # Uma execução de poucas seções não apaga o relatório inteiro: tem a sua própria pasta.
         padrao = caminhos.SAIDAS / nome / ("parcial" if self.args.secao else "")
-        self.pasta = Path(self.args.saida).expanduser() if self.args.saida else padrao
+        escolhida = self.args.saida and os.path.expanduser(self.args.saida)
+        self.pasta = Path(escolhida) if escolhida else padrao
+        if self.pasta.resolve() == caminhos.RAIZ:
+            raise ErroDoUsuario(
+                "A saída seria a pasta do próprio laboratório.",
+                "Tabelas e figuras se misturariam com o código.",
+                f"Use outra pasta, ou nenhuma (o padrão é outputs/{nome}):  --saida PASTA",
+            )
         conferir_pasta(self.pasta)
         self._cabecalho(titulo)
 
@@ -126,13 +136,13 @@ class Aula:
         if usa_modelo:
             analisador.add_argument(
                 "--modelo",
-                default=os.environ.get("LAB_MODELO", "auto"),
+                default=os.environ.get("LAB_MODELO") or "auto",
                 help="auto, gpt2, gpt2-medium, gpt2-large, gpt2-xl, smollm2, mini ou uma pasta",
             )
         analisador.add_argument(
             "--secao",
             action="append",
-            type=lambda s: int(s) if s.isdigit() else s,
+            type=_numero_da_secao,
             choices=list(self.secoes),
             help="roda só esta seção (pode repetir)",
         )
@@ -156,7 +166,9 @@ class Aula:
         versoes = {p: version(p) for p in PACOTES}
         versoes = {"python": ".".join(map(str, sys.version_info[:3]))} | versoes
         self.caderno.ficha = {
-            "comando": " ".join(["python", f"lab/{self.nome}.py", *sys.argv[1:]])
+            "comando": shlex.join(["python", f"lab/{self.nome}.py", *sys.argv[1:]])
+            .encode("utf-8", "replace")
+            .decode()
             if "ipykernel" not in sys.modules
             else f"notebook de lab/{self.nome}.py",
             "quando": time.strftime("%Y-%m-%d %H:%M"),
@@ -198,6 +210,34 @@ class Aula:
     def barra(self):
         """Contexto que dá uma função `progresso(o_que, feito, total)` e desenha a barra."""
         return barra_de_progresso(self._erros)
+
+    def treinar(self, treino, rotulo: str, parar_com_ctrl_c: bool = False):
+        """Gera os passos de um `nucleo.treino.Treino`, com a barra: perda e tokens por segundo.
+
+        Com `parar_com_ctrl_c`, o primeiro Ctrl-C encerra este treino e a lição segue com o que o
+        modelo aprendeu até ali; o segundo sai da lição.
+        """
+        total = treino.receita.passos
+        with _barra_de_treino(self._erros, rotulo, total) as avancar:
+            passos = treino.passos()
+            while True:
+                try:
+                    p = next(passos, None)
+                except KeyboardInterrupt:
+                    if not parar_com_ctrl_c or self._interrompida:
+                        raise
+                    self._interrompida = True
+                    self.diga(
+                        f"**Treino interrompido** no passo {treino.passo} de {total}: sigo com o que o "
+                        "modelo aprendeu até aqui. Ctrl-C de novo sai da lição."
+                    )
+                    return
+                if p is None:
+                    return
+                avancar(
+                    p.passo, f"{rotulo} · perda {decimal(p.perda)} · {p.tokens_por_s:.0f} tokens/s"
+                )
+                yield p
 
     # --- o que se mostra ---
 
@@ -408,6 +448,17 @@ def explicar(erro: BaseException) -> int | None:
     if isinstance(erro, KeyboardInterrupt):
         sys.stderr.write("\nInterrompido. As saídas da última execução completa não mudaram.\n")
         return 130
+    if isinstance(erro, OSError) and erro.errno in (28, 122) and erro.filename is None:
+        # A própria tela era um arquivo, num disco cheio.
+        mostrar_erro(
+            ErroDoUsuario(
+                "Não consegui escrever a saída da tela.",
+                "O destino (um arquivo?) está num disco cheio.",
+                "Libere espaço, ou mande a saída para outro lugar.",
+            )
+        )
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        return 2
     if isinstance(erro, BrokenPipeError):
         # Quem lia (head, less) foi embora: não há a quem reclamar.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -500,11 +551,29 @@ class _Barra:
             self._progresso.stop()
 
 
+@contextmanager
+def _barra_de_treino(console, rotulo: str, total: int):
+    # Dá uma função avancar(passo, texto). Sem terminal, uma linha de aviso e nada mais.
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    if not console.is_terminal:
+        console.print(f"{rotulo}: {inteiro(total)} passos…", highlight=False)
+        yield lambda passo, texto: None
+        return
+    colunas = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*colunas, console=console, transient=True) as barra:
+        tarefa = barra.add_task(rotulo, total=total)
+        yield lambda passo, texto: barra.update(tarefa, completed=passo, description=texto)
+
+
 def _consoles():
     from rich.console import Console
 
     # Sem terminal (arquivo, pipe) o rich supõe 80 colunas; 100 deixa as tabelas respirarem.
-    largura = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else 100
+    pedida = os.environ.get("COLUMNS", "")
+    largura = None if sys.stdout.isatty() and not pedida else 100
+    if pedida.isdecimal():
+        largura = max(20, min(int(pedida), 400))  # fora disso não é uma tela
     return Console(width=largura), Console(stderr=True, width=largura)
 
 
@@ -538,10 +607,23 @@ def _larguras(
 
 
 def _marcar(texto: str) -> str:
-    # Markdown leve -> marcação do rich; os colchetes do texto são escapados antes.
-    texto = texto.replace("[", r"\[")
-    texto = re.sub(r"\*\*(.+?)\*\*", r"[bold]\1[/bold]", texto)
-    return re.sub(r"`(.+?)`", r"[cyan]\1[/cyan]", texto)
+    # Markdown leve -> marcação do rich. O texto é escapado antes, pedaço por pedaço: colchetes e
+    # barras de um caminho do Windows chegam à tela como são.
+    from rich.markup import escape
+
+    saida = ""
+    for parte in re.split(r"(\*\*.+?\*\*|`[^`]+`)", texto):
+        if len(parte) > 4 and parte.startswith("**") and parte.endswith("**"):
+            saida += f"[bold]{escape(parte[2:-2])}[/bold]"
+        elif len(parte) > 2 and parte.startswith("`") and parte.endswith("`"):
+            saida += f"[cyan]{escape(parte[1:-1])}[/cyan]"
+        else:
+            saida += escape(parte)
+    return saida
+
+
+def _numero_da_secao(texto: str) -> int | str:
+    return int(texto) if texto.isdecimal() else texto
 
 
 def _sim(valor: bool) -> str:
@@ -554,6 +636,9 @@ def _tolerancia(valor: float) -> str:
 
 def _curto(pasta: Path) -> str:
     try:
-        return pasta.resolve().relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return str(pasta)
+        nome = pasta.resolve().relative_to(Path.cwd()).as_posix()
+    except (ValueError, OSError):
+        nome = str(pasta)
+    from rich.markup import escape
+
+    return escape(nome.encode("utf-8", "replace").decode())

@@ -196,7 +196,8 @@ def analogia_lado_a_lado(
     livre, sem = vetores.mais_altos(notas, k), vetores.mais_altos(notas, k, (a, b, c))
     texto = modelo.tokenizador.texto
     linhas = []
-    for posto, (i, j) in enumerate(zip(livre, sem, strict=True), 1):
+    # Num vocabulário minúsculo, sem as entradas sobram menos linhas: a mais curta manda.
+    for posto, (i, j) in enumerate(zip(livre, sem, strict=False), 1):
         e_entrada = "sim" if i in (a, b, c) else ""
         linhas.append([posto, visivel(texto(i)), notas[i], e_entrada, visivel(texto(j)), notas[j]])
     conta = "{} − {} + {}".format(*(f.palavra for f in formas))
@@ -306,7 +307,7 @@ def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
         trocas, acasos = [], []
         for _ in range(100):
             soltas = sorteio.permutation(ids.reshape(-1)).reshape(-1, 2)
-            tokens = sorteio.choice(modelo.V, ids.shape, replace=False)
+            tokens = sorteio.integers(0, modelo.V, ids.shape)
             trocas.append(vetores.alinhamento(vetores.deslocamentos(modelo.wte, soltas)).mean())
             acasos.append(vetores.alinhamento(vetores.deslocamentos(modelo.wte, tokens)).mean())
         cabem = [p for p in pares if len(palavras.presentes(p)) == 2]
@@ -393,6 +394,7 @@ def forma_do_exemplo(tok: Tokenizador, palavras: Palavras) -> Forma:
 
 def vetor_cru(modelo: Modelo, forma: Forma, quantos: int) -> Quadro:
     """Os primeiros números da linha de uma palavra, como estão na tabela."""
+    quantos = min(quantos, modelo.d)
     linhas = [[str(i), x] for i, x in enumerate(modelo.wte[forma.id, :quantos])]
     titulo = f"{visivel(forma.texto)}, linha {forma.id}: {quantos} dos {modelo.d} números"
     return Quadro(titulo, {"coordenada": str, "valor": lambda x: decimal(x, 6)}, linhas)
@@ -494,6 +496,8 @@ def defasagens(nome: str, wpe: np.ndarray) -> Quadro:
 
 def frase_da_defasagem(quadro: Quadro) -> str:
     """O que a tabela de distâncias mostra, com os números dela."""
+    if not quadro.linhas:
+        return "há posições de menos para comparar distâncias."
     (perto, _, um), (longe, _, muito) = quadro.linhas[0], quadro.linhas[-1]
     return (
         f"sem a linha média, {decimal(um)} à distância {perto} e {decimal(muito)} à distância "

@@ -30,7 +30,7 @@ ESTILO = {
     "axes.grid": True,
     "grid.alpha": 0.3,
     "figure.dpi": 110,
-    "axes.formatter.use_locale": False,
+    "text.parse_math": False,  # um $ no nome de um modelo é um $, não uma fórmula
 }
 
 
