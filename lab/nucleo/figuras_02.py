@@ -17,7 +17,7 @@ def analogias(conjunto: exp.Conjunto, nome: str):
         "tudo permitido": [100 * x[3] for x in linhas],
         "sem as entradas": [100 * x[4] for x in linhas],
     }
-    titulo = f"{nome}: analogias certas, linhas cruas (perguntas que cabem)"
+    titulo = f"{nome}: analogias certas (linhas cruas)"
     return graficos.barras(nomes, series, titulo, "% das perguntas que cabem")
 
 
