@@ -14,6 +14,7 @@ import argparse
 import difflib
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -117,9 +118,16 @@ class Aula:
         self.caderno = Caderno(nome, titulo)
         self._secao, self._modelo = None, "—"
         self.conferencias: list[Conferencia] = []
-        self.pasta = (
-            Path(self.args.saida).expanduser() if self.args.saida else caminhos.SAIDAS / nome
-        )
+        # Uma execução de poucas seções não apaga o relatório inteiro: tem a sua própria pasta.
+        padrao = caminhos.SAIDAS / nome / ("parcial" if self.args.secao else "")
+        escolhida = self.args.saida and os.path.expanduser(self.args.saida)
+        self.pasta = Path(escolhida) if escolhida else padrao
+        if self.pasta.resolve() == caminhos.RAIZ:
+            raise ErroDoUsuario(
+                "A saída seria a pasta do próprio laboratório.",
+                "Tabelas e figuras se misturariam com o código.",
+                f"Use outra pasta, ou nenhuma (o padrão é outputs/{nome}):  --saida PASTA",
+            )
         conferir_pasta(self.pasta)
         self._cabecalho(titulo)
 
@@ -128,13 +136,13 @@ class Aula:
         if usa_modelo:
             analisador.add_argument(
                 "--modelo",
-                default=os.environ.get("LAB_MODELO", "auto"),
+                default=os.environ.get("LAB_MODELO") or "auto",
                 help="auto, gpt2, gpt2-medium, gpt2-large, gpt2-xl, smollm2, mini ou uma pasta",
             )
         analisador.add_argument(
             "--secao",
             action="append",
-            type=lambda s: int(s) if s.isdigit() else s,
+            type=_numero_da_secao,
             choices=list(self.secoes),
             help="roda só esta seção (pode repetir)",
         )
@@ -158,13 +166,15 @@ class Aula:
         versoes = {p: version(p) for p in PACOTES}
         versoes = {"python": ".".join(map(str, sys.version_info[:3]))} | versoes
         self.caderno.ficha = {
-            "comando": " ".join(["python", f"lab/{self.nome}.py", *sys.argv[1:]])
+            "comando": shlex.join(["python", f"lab/{self.nome}.py", *sys.argv[1:]])
+            .encode("utf-8", "replace")
+            .decode()
             if "ipykernel" not in sys.modules
             else f"notebook de lab/{self.nome}.py",
             "quando": time.strftime("%Y-%m-%d %H:%M"),
             "versoes": versoes,
         }
-        self._console.rule(f"[bold]{_marcar(titulo)}[/]")
+        self._regua(titulo, "bold", "center")
         self._console.print(
             "  ·  ".join(f"{p} {v}" for p, v in versoes.items()), style="dim", highlight=False
         )
@@ -229,6 +239,13 @@ class Aula:
                 )
                 yield p
 
+    def _regua(self, titulo: str, estilo: str, lado: str) -> None:
+        # O rich corta o título que não cabe na linha; aqui ele quebra e fica sem o traço.
+        if len(titulo) + 4 <= self._console.width:
+            self._console.rule(_marcar(titulo, estilo), align=lado)
+        else:
+            self._console.print(_marcar(titulo, estilo))
+
     # --- o que se mostra ---
 
     def secao(self, numero: int | str) -> bool:
@@ -237,18 +254,19 @@ class Aula:
             return False
         self._secao = numero
         self._console.print()
-        self._console.rule(f"[bold cyan]{numero} · {_marcar(self.secoes[numero])}[/]", align="left")
+        self._regua(f"{numero} · {self.secoes[numero]}", "bold cyan", "left")
         self.caderno.blocos.append(f"## {numero} · {self.secoes[numero]}")
         return True
 
     def diga(self, texto: str) -> None:
         """Um parágrafo, em Markdown leve (**negrito** e `código`), na tela e no relatório."""
-        self._console.print(_marcar(texto), highlight=False)
+        texto = com_este_python(texto)
+        self._console.print(_marcar(texto))
         self.caderno.blocos.append(texto)
 
     def repare(self, texto: str) -> None:
         """A frase que diz o que notar na tabela ou figura que acabou de passar."""
-        self._console.print(f"[bold yellow]Repare:[/] {_marcar(texto)}", highlight=False)
+        self._console.print(_rotulado("Repare:", "bold magenta", texto))
         self.caderno.blocos.append(f"> **Repare:** {texto}")
 
     def tabela(
@@ -256,7 +274,7 @@ class Aula:
     ) -> None:
         """Uma tabela na tela, no relatório e em `id_`.csv (lá, com todas as casas).
 
-        `colunas` é {nome: formato}; formato é uma função valor -> texto. None vira «—».
+        `colunas` é {nome: formato}; formato é uma função valor -> texto. None vira “—”.
         """
         # Números do numpy viram os do Python: o CSV e os formatos não precisam saber deles.
         linhas = [[v.item() if hasattr(v, "item") else v for v in linha] for linha in linhas]
@@ -283,39 +301,29 @@ class Aula:
 
     def _desenhar(self, titulo: str, nomes: list[str], linhas: list[list[str]], numericas) -> None:
         from rich import box
-        from rich.measure import Measurement
         from rich.table import Table
         from rich.text import Text
 
-        # A largura que cada coluna não pode perder: o número inteiro, ou a palavra mais longa.
-        minimos = [
-            max(
-                max(map(len, nome.split())),
-                *(
-                    len(c) if numerica or len(c) <= 16 else max(map(len, c.split()))
-                    for c in celulas
-                ),
+        self._console.print()
+        self._console.print(_marcar(titulo, "bold"))
+        larguras = _larguras(nomes, linhas, numericas, self._console.width)
+        if larguras:
+            desenho = Table(
+                box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True
             )
-            for nome, numerica, *celulas in zip(nomes, numericas, *linhas, strict=True)
-        ]
-        self._console.print(f"\n[bold]{_marcar(titulo)}[/]", highlight=False)
-        desenho = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
-        for nome, numerica, minimo in zip(nomes, numericas, minimos, strict=True):
-            lado = "right" if numerica else "left"
-            desenho.add_column(nome.strip(), justify=lado, overflow="fold", min_width=minimo)
-        for linha in linhas:
-            desenho.add_row(*[Text(c) for c in linha])
-        # Medido sem o limite da tela: o rich encolheria a conta junto com a tabela.
-        sem_limite = self._console.options.update(max_width=10_000)
-        if Measurement.get(self._console, sem_limite, desenho).minimum <= self._console.width:
+            for nome, numerica, largura in zip(nomes, numericas, larguras, strict=True):
+                lado = "right" if numerica else "left"
+                desenho.add_column(nome, justify=lado, overflow="fold", width=largura)
+            for linha in linhas:
+                desenho.add_row(*[Text(c) for c in linha])
             self._console.print(desenho)
             return
         # Não cabe na largura: cada linha vira uma ficha, e nenhum número é cortado.
-        largura = max(len(n.strip()) for n in nomes)
+        largura = max(map(len, nomes))
         for linha in linhas:
             self._console.print(Text(f"  {linha[0]}", style="cyan"))
             for nome, celula in zip(nomes[1:], linha[1:], strict=True):
-                self._console.print(Text(f"    {nome.strip():<{largura}}  {celula}"))
+                self._console.print(Text(f"    {nome:<{largura}}  {celula}"))
         self._console.print()
 
     def conferir(
@@ -370,7 +378,7 @@ class Aula:
         from nucleo.graficos import png
 
         self.caderno.figura(id_, png(desenhar(*argumentos)), alt)
-        self._console.print(f"[green]Figura:[/] {id_}.png — {_marcar(alt)}", highlight=False)
+        self._console.print(_rotulado("Figura:", "green", f"{id_}.png — {alt}"))
 
     def resultado(
         self, id_: str, valor, unidade: str = "", modelo: str | None = None, **mais
@@ -412,15 +420,20 @@ class Aula:
         if self.conferencias:
             certas = len(self.conferencias) - len(falhas)
             self._console.print(
-                f"Conferências: {certas} de {len(self.conferencias)} conferem.", highlight=False
+                f"Contas conferidas: {certas} de {len(self.conferencias)}.", highlight=False
             )
         for c in falhas:
-            self._console.print(f"[bold red]Não confere:[/] {_marcar(c.nome)}", highlight=False)
+            self._console.print(_rotulado("Não confere:", "bold red", c.nome))
         self._console.print(
             f"{tabelas} tabelas e {figuras} figuras em {_curto(self.pasta)} "
             f"(comece por relatorio.md) · {decimal(segundos, 1)} s",
             highlight=False,
         )
+        if self.args.secao and not self.args.saida:
+            self._console.print(
+                f"Só as seções pedidas: o relatório completo continua em {_curto(self.pasta.parent)}.",
+                highlight=False,
+            )
         sys.excepthook = sys.__excepthook__
 
     # --- quando algo dá errado ---
@@ -443,6 +456,17 @@ def explicar(erro: BaseException) -> int | None:
     if isinstance(erro, KeyboardInterrupt):
         sys.stderr.write("\nInterrompido. As saídas da última execução completa não mudaram.\n")
         return 130
+    if isinstance(erro, OSError) and erro.errno in (28, 122) and erro.filename is None:
+        # A própria tela era um arquivo, num disco cheio.
+        mostrar_erro(
+            ErroDoUsuario(
+                "Não consegui escrever a saída da tela.",
+                "O destino (um arquivo?) está num disco cheio.",
+                "Libere espaço, ou mande a saída para outro lugar.",
+            )
+        )
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        return 2
     if isinstance(erro, BrokenPipeError):
         # Quem lia (head, less) foi embora: não há a quem reclamar.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -456,19 +480,35 @@ def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
     raiz = (erro.name or "").split(".")[0]
     if not re.search(rf"^{re.escape(raiz.casefold())}\b", pedidos, re.M) or not raiz:
         return None
+    fazer = "Rode  make preparar  e use o Python de .venv; sem make, veja no README “sem make”."
+    venv = caminhos.RAIZ / ".venv"
+    for python in (venv / "bin" / "python", venv / "Scripts" / "python.exe"):
+        if python.is_file() and python != Path(sys.executable):
+            fazer = f"Use o Python do laboratório:  {python.relative_to(caminhos.RAIZ)} lab/…"
     return ErroDoUsuario(
         f"Falta o pacote {raiz}.",
         f"Este Python ({sys.executable}) não tem o que o laboratório usa.",
-        "Rode:  python -m pip install -r requirements.txt   (ou make preparar, e use .venv)",
+        fazer,
     )
 
 
 def mostrar_erro(erro: ErroDoUsuario) -> None:
     """As três partes do erro em stderr: o que houve, por quê, o que digitar agora."""
     preparar_fluxos()
-    sys.stderr.write(
-        f"\n✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {erro.o_que_fazer}\n"
-    )
+    fazer = com_este_python(erro.o_que_fazer)
+    sys.stderr.write(f"\n✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {fazer}\n")
+
+
+def com_este_python(texto: str) -> str:
+    """Troca o "python" dos comandos pelo que está rodando: o que se copia da tela funciona.
+
+    No ambiente do laboratório, visto da raiz, vira .venv/bin/python (ou .venv\\Scripts\\python).
+    """
+    atual = Path(sys.executable)
+    nome = "python"
+    if caminhos.RAIZ / ".venv" in atual.parents:
+        nome = str(atual.relative_to(caminhos.RAIZ)).removesuffix(".exe")
+    return re.sub(r"\bpython (?=lab[/\\]|-m pip)", lambda _: f"{nome} ", texto)
 
 
 def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:
@@ -538,15 +578,66 @@ def _consoles():
     from rich.console import Console
 
     # Sem terminal (arquivo, pipe) o rich supõe 80 colunas; 100 deixa as tabelas respirarem.
-    largura = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else 100
+    pedida = os.environ.get("COLUMNS", "")
+    largura = None if sys.stdout.isatty() and not pedida else 100
+    if pedida.isdecimal() and int(pedida):
+        largura = max(20, min(int(pedida), 400))  # fora disso não é uma tela
     return Console(width=largura), Console(stderr=True, width=largura)
 
 
-def _marcar(texto: str) -> str:
-    # Markdown leve -> marcação do rich; os colchetes do texto são escapados antes.
-    texto = texto.replace("[", r"\[")
-    texto = re.sub(r"\*\*(.+?)\*\*", r"[bold]\1[/bold]", texto)
-    return re.sub(r"`(.+?)`", r"[cyan]\1[/cyan]", texto)
+def _larguras(
+    nomes: list[str], linhas: list[list[str]], numericas: list[bool], tela: int
+) -> list[int] | None:
+    # A largura de cada coluna, sem cortar número nem palavra; None se nem apertada a tabela cabe.
+    def palavras(texto: str) -> int:
+        return max(map(len, texto.split()), default=1)
+
+    celulas = list(zip(*linhas, strict=True)) or [()] * len(nomes)
+    minimos, cheias = [], []
+    for nome, coluna, numerica in zip(nomes, celulas, numericas, strict=True):
+        # Números e textos curtos (tokens entre aspas) não se partem; textos longos, só entre palavras.
+        inteiras = [len(c) if numerica or len(c) <= 16 else palavras(c) for c in coluna]
+        minimos.append(max(palavras(nome), *inteiras, 1))
+        cheias.append(max(len(nome), *map(len, coluna), 1))
+    # A moldura SIMPLE_HEAD gasta duas casas por coluna.
+    sobra = tela - 2 * len(nomes) - sum(minimos)
+    if sobra < 0:
+        return None
+    while sobra > 0:
+        # Cada casa que sobra vai para a coluna mais longe de caber inteira.
+        falta = [cheia - minimo for cheia, minimo in zip(cheias, minimos, strict=True)]
+        i = max(range(len(falta)), key=falta.__getitem__)
+        if falta[i] == 0:
+            break
+        minimos[i] += 1
+        sobra -= 1
+    return minimos
+
+
+def _marcar(texto: str, estilo: str = ""):
+    # Markdown leve -> Text do rich, pedaço por pedaço. Nada do texto vira marcação: colchetes e
+    # barras de um caminho do Windows chegam à tela como são.
+    from rich.text import Text
+
+    saida = Text(style=estilo)
+    for parte in re.split(r"(\*\*\S.*?\*\*|`[^`]+`)", texto):
+        if len(parte) > 4 and parte.startswith("**") and parte.endswith("**"):
+            saida.append(parte[2:-2], "bold")
+        elif len(parte) > 2 and parte.startswith("`") and parte.endswith("`"):
+            saida.append(parte[1:-1], "cyan")
+        else:
+            saida.append(parte)
+    return saida
+
+
+def _rotulado(rotulo: str, estilo: str, texto: str):
+    from rich.text import Text
+
+    return Text.assemble((rotulo, estilo), " ", _marcar(texto))
+
+
+def _numero_da_secao(texto: str) -> int | str:
+    return int(texto) if texto.isdecimal() else texto
 
 
 def _sim(valor: bool) -> str:
@@ -559,6 +650,9 @@ def _tolerancia(valor: float) -> str:
 
 def _curto(pasta: Path) -> str:
     try:
-        return pasta.resolve().relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return str(pasta)
+        nome = pasta.resolve().relative_to(Path.cwd()).as_posix()
+    except (ValueError, OSError):
+        nome = str(pasta)
+    from rich.markup import escape
+
+    return escape(nome.encode("utf-8", "replace").decode())

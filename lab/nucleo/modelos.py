@@ -56,6 +56,7 @@ class Modelo:
     primeira_posicao: int = 0
     pasta: Path | None = None
     motivo: str = ""
+    do_hub: bool = False  # veio do hub (ou do cache dele), com o nome de um GPT-2
     _completo: object = field(default=None, repr=False)
 
     @property
@@ -96,6 +97,8 @@ def abrir(
 
     Erros: `ErroDoUsuario` com o que falta e o comando que resolve.
     """
+    if not nome.isprintable():
+        nome = nome.encode("utf-8", "replace").decode()
     if nome == "auto":
         return _auto(progresso)
     if nome in GPT2:
@@ -188,13 +191,15 @@ def _gpt2(nome: str, progresso) -> Modelo:
         # Dos grandes, só os bytes de wte e wpe: 328 MB do XL em vez de 6,4 GB.
         pasta, arquivo = None, so_tabelas(nome)
         origem = "só as tabelas wte e wpe, baixadas do hub"
-        if not arquivo.is_file():
+        if not os.path.isfile(arquivo):
             hub.baixar_tensores(GPT2[nome], ["wte.weight", "wpe.weight"], arquivo, progresso)
     config = {"model_type": "gpt2", "tie_word_embeddings": True}
     if pasta and (pasta / "config.json").is_file():
         config = ler_config(pasta)
     tokenizador = tokenizador_gpt2()
-    return _montar(nome, tensores.ler_cabecalho(arquivo), config, tokenizador, origem, pasta)
+    modelo = _montar(nome, tensores.ler_cabecalho(arquivo), config, tokenizador, origem, pasta)
+    modelo.do_hub = True
+    return modelo
 
 
 def baixar_completo(nome: str, progresso=lambda *_: None) -> Path:
@@ -217,7 +222,8 @@ def tokenizador_gpt2() -> Tokenizador:
 def _smollm2(progresso) -> Modelo:
     pasta = smollm2.convertido() or smollm2.converter(progresso)
     modelo = de_pasta(pasta)
-    modelo.nome, modelo.origem = "smollm2", f"pacote {smollm2.PACOTE}, convertido do GGUF"
+    modelo.nome = "smollm2"
+    modelo.origem = f"pacote {smollm2.PACOTE}, convertido do GGUF (guardado em poucos bits: há números repetidos)"
     modelo.tokenizador.nome = "SmolLM2"
     return modelo
 
@@ -239,10 +245,17 @@ def _mini() -> Modelo:
 def ler_config(pasta: Path) -> dict:
     """O config.json da pasta. Erros: `ErroDoUsuario` se faltar ou não for um objeto JSON."""
     arquivo = pasta / "config.json"
+    tipos = {"model_type": str, "architectures": list, "tie_word_embeddings": bool}
+    tipos |= {"vocab_size": int, "pad_token_id": int}
     try:
         config = json.loads(arquivo.read_text(encoding="utf-8"))
         if not isinstance(config, dict):
             raise ValueError("não é um objeto")
+        for chave, tipo in tipos.items():
+            if not isinstance(config.get(chave), (tipo, type(None))):
+                raise ValueError(f"{chave} devia ser {tipo.__name__}, e é {config[chave]!r}")
+        if not all(isinstance(x, str) for x in config.get("architectures") or []):
+            raise ValueError("architectures devia ser uma lista de nomes")
         return config
     except FileNotFoundError:
         raise ErroDoUsuario(
@@ -250,9 +263,11 @@ def ler_config(pasta: Path) -> dict:
             "É ele que diz a família (gpt2, llama, bert…) e se a cabeça é amarrada.",
             "Aponte --modelo para a pasta que tem config.json e model.safetensors juntos.",
         ) from None
-    except ValueError as erro:
+    except (ValueError, OSError, RecursionError) as erro:
         raise ErroDoUsuario(
-            f"Não entendi {arquivo}.", f"O JSON está quebrado ({erro}).", "Copie o arquivo de novo."
+            f"Não entendi {arquivo}.",
+            f"Ele não pôde ser lido, ou o JSON está quebrado ({str(erro)[:200]}).",
+            "Copie o arquivo de novo.",
         ) from None
 
 
@@ -368,7 +383,6 @@ def _carregar_completo(modelo: Modelo):
         )
     import torch
     import transformers
-    from safetensors import SafetensorError
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
@@ -389,7 +403,10 @@ def _carregar_completo(modelo: Modelo):
             output_loading_info=True,
             **opcoes,
         )
-    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as erro:
+        lm.eval()
+    except MemoryError:
+        raise
+    except Exception as erro:  # um config absurdo estoura em qualquer ponto da biblioteca
         primeira = (str(erro).splitlines() or [type(erro).__name__])[0]
         raise _pela_metade(modelo, f"O transformers respondeu: {primeira}") from None
     # O que falta no arquivo a biblioteca sorteia em silêncio. Só se perdoa o que já dissemos que
@@ -404,7 +421,7 @@ def _carregar_completo(modelo: Modelo):
         nomes = ", ".join(faltam[:3]) + ("…" if len(faltam) > 3 else "")
         quantos = f"Faltam {len(faltam)} tensores" if len(faltam) > 1 else "Falta um tensor"
         raise _pela_metade(modelo, f"{quantos} no arquivo: {nomes}")
-    return lm.eval()
+    return lm
 
 
 def _pela_metade(modelo: Modelo, por_que: str) -> ErroDoUsuario:

@@ -54,7 +54,15 @@ def interpretar_cabecalho(bruto: bytes, arquivo: Path | str, tamanho: int) -> di
             )
             for nome, e in entradas.items()
         }
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as erro:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+        OverflowError,
+    ) as erro:
         raise _estragado(arquivo, f"o cabeçalho não é o de um safetensors ({erro})") from None
     for t in tensores.values():
         if not base <= t.inicio <= t.fim <= tamanho:

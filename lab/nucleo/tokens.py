@@ -36,6 +36,9 @@ class Tokenizador:
         # palavra só viraria 128 ids, e um texto longo perderia o fim em silêncio.
         rapido.no_padding()
         rapido.no_truncation()
+        # O id que significa "não conheço": uma palavra que cai nele não tem linha própria.
+        desconhecido = getattr(rapido.model, "unk_token", None)
+        self._desconhecido = rapido.token_to_id(desconhecido) if desconhecido else None
         self.nome = nome
 
     @classmethod
@@ -88,9 +91,10 @@ class Tokenizador:
 
         Bytes soltos, que não formam um caractere, aparecem como � (352 tokens no GPT-2).
         """
-        if self.comeca_com_espaco(id_):
-            return " " + self._rapido.decode([id_], skip_special_tokens=False).lstrip(" ")
-        return self._rapido.decode([id_], skip_special_tokens=False)
+        escrito = self._rapido.decode([id_], skip_special_tokens=False)
+        # Decodificado sozinho, o SentencePiece perde o espaço da frente; o BPE de bytes, não.
+        falta = self.comeca_com_espaco(id_) and not escrito.startswith(" ")
+        return " " + escrito if falta else escrito
 
     def comeca_com_espaco(self, id_: int) -> bool:
         """True se o token traz o espaço da frente (Ġ no BPE de bytes, ▁ no SentencePiece)."""
@@ -110,7 +114,7 @@ class Tokenizador:
         limpa = normalizar(palavra).strip()
         texto = (" " if com_espaco else "") + limpa
         ids = self.ids(texto) if limpa else []
-        if len(ids) != 1:
+        if len(ids) != 1 or (ids[0] == self._desconhecido and limpa != self.cru(ids[0])):
             return None
         avisos = []
         if normalizar(palavra) != palavra:
@@ -137,8 +141,16 @@ class Tokenizador:
             return forma
         limpa = normalizar(palavra).strip()
         texto = (" " if com_espaco else "") + limpa
-        partes = self.pedacos(texto)
+        partes, ids = self.pedacos(texto), self.ids(texto)
+        # Uma frase colada por engano teria milhares de pedaços: os primeiros já explicam.
+        resto = f" + … (mais {len(ids) - 12})" if len(ids) > 12 else ""
         outra = self.procurar(palavra, not com_espaco)
+        if ids and set(ids) == {self._desconhecido}:
+            raise ErroDoUsuario(
+                f"O tokenizador do {self.nome} não conhece {_curto(limpa)}.",
+                f"Ele a troca por {partes[0]!r} (id {ids[0]}), a linha de tudo o que não conhece.",
+                f"Tente uma palavra que ele conheça, por exemplo:  --palavra {self._exemplo(limpa)}",
+            )
         if outra:
             dica = (
                 f"{outra.texto!r} é um token só (id {outra.id}): "
@@ -147,22 +159,27 @@ class Tokenizador:
             )
         else:
             dica = "Tente uma palavra que este vocabulário tenha inteira, por exemplo:  " + (
-                f"--palavra {self._exemplo()}"
+                f"--palavra {self._exemplo(limpa)}"
             )
         raise ErroDoUsuario(
-            f"{texto!r} não é um token só no tokenizador de {self.nome}: são {len(partes)} pedaços.",
-            " + ".join(repr(p) for p in partes)
-            + f"  (ids {', '.join(map(str, self.ids(texto)))}). "
+            f"{_curto(texto)} não é um token só no tokenizador do {self.nome}: são {len(ids)} pedaços.",
+            " + ".join(repr(p) for p in partes[:12])
+            + f"{resto}  (ids {', '.join(map(str, ids[:12]))}). "
             + "A tabela tem uma linha por token; usar só o primeiro pedaço seria mostrar outra palavra.",
             dica,
         )
 
-    def _exemplo(self) -> str:
-        # A primeira palavra comum que este vocabulário tiver inteira, para a dica funcionar.
-        for palavra in ("king", "rei", "homem", "cat", "the", "de", "a"):
-            if self.procurar(palavra):
+    def _exemplo(self, recusada: str) -> str:
+        # A mesma palavra com outra inicial, se for inteira; senão uma comum, para a dica funcionar.
+        outras = (recusada.capitalize(), recusada.lower())
+        for palavra in (*outras, "king", "rei", "homem", "cat", "the", "de", "a"):
+            if palavra != recusada and self.procurar(palavra):
                 return palavra
         return "a"
+
+
+def _curto(texto: str) -> str:
+    return repr(texto if len(texto) <= 60 else texto[:60] + "…")
 
 
 def normalizar(texto: str) -> str:
@@ -171,7 +188,9 @@ def normalizar(texto: str) -> str:
     Os dois parecem iguais na tela e viram tokens diferentes (no GPT-2, ' não' tem 2 tokens
     em NFC e 4 em NFD). Nomes copiados de um Mac ou de um PDF costumam vir em NFD.
     """
-    return unicodedata.normalize("NFC", texto)
+    # Bytes que não são UTF-8 chegam da linha de comando como meios-caracteres; viram um �.
+    inteiro = texto.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return unicodedata.normalize("NFC", inteiro)
 
 
 def sem_acentos(texto: str) -> str:
