@@ -208,7 +208,7 @@ Nem o BPE nem o modelo viram essas obras.
 |---|---|---|
 | **mini** (janelas de {r["posicoes"]} que não se sobrepõem) | {n(r["perda"], 3)} | **{n(r["perplexidade"], 1)}** |
 | 5-gramas, Kneser-Ney modificado e interpolado | {n(r["perda_kneser_ney"], 3)} | {n(r["perplexidade_kneser_ney"], 1)} |
-| ao nascer (passo 0) | {n(fotografada["perda_validacao"], 3)} | {n(float(np.exp(fotografada["perda_validacao"])), 0)} |
+| ao nascer (passo 0; numa amostra da validação) | {n(fotografada["perda_validacao"], 3)} | {n(float(np.exp(fotografada["perda_validacao"])), 0)} |
 
 ## O que a wpe aprendeu
 
