@@ -114,7 +114,9 @@ if aula.secao(2):
     for x, p in zip(leituras, provadas, strict=True):
         id_ = f"2_cossenos_{x.palavra.palavra}"
         aula.quadro(id_, exp.quadro_das_curvas(x, p.palavra.melhor))
-    aula.repare("as curvas saem de 1, juntas; «dentro» e «entre» se afastam no caminho.")
+    aula.repare(
+        "as curvas saem juntas (ou quase, onde a posição já entrou na soma) e se afastam no caminho."
+    )
     aula.figura("2_semelhanca", "cosseno por camada", fig.semelhanca, leituras, modelo.nome)
     nitida = provadas[0].palavra.melhor
     aula.figura("2_mapas", "frase contra frase", fig.mapas, primeira, nitida, modelo.nome)
