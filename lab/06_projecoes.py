@@ -13,7 +13,7 @@ O que fica:    outputs/06_projecoes/ (relatorio.md, tabelas, figuras, interativo
 """
 
 # %% Botões: o que dá para mexer sem ler o resto
-SORTEADOS = 30  # tokens ao acaso entre as palavras; --sorteados muda
+SORTEADOS = 20  # tokens ao acaso entre as palavras; --sorteados muda
 PERPLEXIDADES = (5, 10, 20, 40)  # no t-SNE; no UMAP, o número de vizinhos
 SEMENTES = range(6)  # quantas vezes repetir mudando só a semente
 KS = (5, 10, 20)  # tamanhos de vizinhança das medidas de distorção

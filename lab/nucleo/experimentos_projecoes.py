@@ -142,7 +142,8 @@ def montar(modelo: Modelo, grupos: dict, sorteados: int, semente: int) -> Conjun
     linhas = modelo.wte[ids].astype(np.float32)  # (V, d) -> (n, d)
     normas = np.linalg.norm(linhas, axis=1, keepdims=True)
     X = linhas / np.where(normas > 0, normas, 1)  # (n, d)
-    iguais = len(X) - len(np.unique(X, axis=0))
+    # Arredondado: a mesma direção com outro comprimento difere na última casa do float32.
+    iguais = len(X) - len(np.unique(X.round(6), axis=0))
     if iguais:
         avisos.append(f"{iguais} ponto(s) repetem o vetor de outro: estão à distância zero dele")
     if len(nomes) == 1:
