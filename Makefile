@@ -34,7 +34,7 @@ lint: $(VENV)/.instalado-dev ## confere o estilo do código
 clean: ## apaga o ambiente, os caches e o que as lições escreveram
 	rm -rf $(VENV) .pytest_cache .hypothesis .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
-	find outputs -mindepth 1 ! -name LEIAME.md -delete
+	find outputs -mindepth 1 ! -path outputs/LEIAME.md -delete
 
 # O arquivo-marca só nasce quando a instalação termina: interrompida, ela recomeça.
 $(VENV)/.instalado: requirements.txt requirements-opcionais.txt

@@ -1,6 +1,7 @@
 """Preparação: a máquina está pronta para a aula?
 
-O que você vai ver: uma linha por item, [ok] ou [falta], e o comando que cura cada falta.
+O que você vai ver: uma linha por item, [ok] ou [falta], e o comando que cura cada falta; [--]
+marca o que é opcional e não está aqui.
 Também busca e converte os modelos pedidos. Cole a saída quando for relatar um problema.
 
 Quanto demora: 10 s para conferir; 1 min para preparar o SmolLM2; o GPT-2 são 548 MB.
@@ -18,7 +19,7 @@ if sys.version_info < (3, 10):  # noqa: UP036 - é aqui que um Python antigo fic
     print(f"[falta]  Python 3.10 ou mais novo (este é {sys.version.split()[0]}): python.org")
     sys.exit(1)
 
-from aula import Analisador, barra_de_progresso, rodar_com_erros_gentis
+from aula import Analisador, barra_de_progresso, com_este_python, rodar_com_erros_gentis
 from nucleo import maquina
 
 MODELOS = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "smollm2", "mini")
@@ -44,7 +45,7 @@ def mostrar(itens: list[maquina.Item]) -> None:
         print(f"[{item.estado}]".ljust(8), item.texto)
         ultima = n + 1 == len(itens) or itens[n + 1].cura != item.cura
         if item.cura and ultima:
-            print(" " * 9 + f"→ {item.cura}")
+            print(" " * 9 + f"→ {com_este_python(item.cura)}")
 
 
 def principal() -> int:
@@ -67,7 +68,7 @@ def principal() -> int:
     mostrar(itens)
     if any(i.estado == maquina.FALTA for i in itens):
         # Sem os pacotes não dá nem para procurar os modelos.
-        print("\nA sala ainda não está pronta: resolva os itens [falta] e rode de novo.")
+        print("\nEsta máquina ainda não está pronta: resolva os itens [falta] e rode de novo.")
         return 1
 
     # %% Os modelos: buscar o que foi pedido, depois contar o que há
@@ -80,15 +81,19 @@ def principal() -> int:
         with barra_de_progresso() as progresso:
             faltou = maquina.preparar(pedidos, args.completo, progresso)
     mostrar(faltou)
-    prontos = maquina.conferir_modelos(MODELOS)
+    # Quem acabou de aparecer em [falta] não precisa aparecer de novo em [--].
+    ditos = {item.texto.split(":")[0] for item in faltou}
+    prontos = maquina.conferir_modelos(tuple(n for n in MODELOS if n not in ditos))
     mostrar(prontos)
-    algum = any(i.estado == maquina.OK for i in prontos)
 
     # %% O veredito, que também é o código de saída
-    if faltou or not algum or any(i.estado == maquina.FALTA for i in prontos):
-        print("\nA sala ainda não está pronta: resolva os itens [falta] e rode de novo.")
+    if faltou or any(i.estado == maquina.FALTA for i in prontos):
+        print("\nEsta máquina ainda não está pronta: resolva os itens [falta] e rode de novo.")
         return 1
-    print("\nPronto. Agora:  python lab/02_embeddings.py")
+    if not any(i.estado == maquina.OK for i in prontos):
+        print(com_este_python(f"\nNenhum modelo está pronto. Rode:  {maquina.COMO_TER_UM_MODELO}"))
+        return 1
+    print(com_este_python("\nPronto. Agora:  python lab/02_embeddings.py"))
     return 0
 
 

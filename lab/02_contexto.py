@@ -63,7 +63,7 @@ causal = modelo.familia not in modelos.CODIFICADORES
 # As frases de quem está ao teclado são lidas já: um engano aparece agora, não no meio.
 suas = [frases.achar_palavra(tok, aula.args.palavra, f) for f in aula.args.frase or []]
 if suas and not aula.args.secao:
-    aula.args.secao = [7]  # quem trouxe frases quer a resposta delas; --secao traz o resto
+    aula.so_esta(7)  # quem trouxe frases quer a resposta delas; --secao traz o resto
 nomes = list(colecao.palavras)
 if aula.args.palavra and not suas:
     nomes = [aula.args.palavra]

@@ -33,7 +33,9 @@ from aula import Aula, inteiro_entre
 
 
 def opcoes(p):
-    p.add_argument("--palavra", action="append", help="os vizinhos desta palavra (pode repetir)")
+    p.add_argument(
+        "--palavra", action="append", help="vizinhos e vetor dela, seções 2 e 3 (repete)"
+    )
     p.add_argument("--analogia", nargs=3, metavar=("A", "B", "C"), help="calcula A − B + C")
     p.add_argument(
         "--top", type=inteiro_entre(1, 100), default=QUANTOS_VIZINHOS, help="quantos vizinhos"
@@ -45,7 +47,7 @@ aula = Aula("02_embeddings", __doc__, SECOES, opcoes)
 
 import numpy as np
 
-from nucleo import entrada, gpt2_medido, listas, modelos, vetores
+from nucleo import arquitetura, entrada, gpt2_medido, listas, modelos, vetores
 from nucleo import experimentos_02 as exp
 from nucleo import figuras_02 as fig
 from nucleo import tabela_posicoes as posicao
@@ -56,8 +58,9 @@ modelo = aula.abrir_modelo()
 tok, wte = modelo.tokenizador, modelo.wte  # wte: (V, d), uma linha por token
 normas = exp.normas(modelo)  # (V, d) -> (V,): o comprimento de cada linha
 palavras = listas.palavras_para(tok)
-frase = tok.ids(palavras.listas["frase"])  # n ids
-passagens = exp.Passagens(modelo)
+frase = tok.ids(palavras.listas["frase"])[: modelo.n_ctx]  # lista de n ids, o que couber
+nivel = exp.niveis(modelo, palavras, PARES_AO_ACASO, SEMENTE)  # o que é "não ter nada a ver"
+passagens = exp.Passagens(modelo)  # o modelo inteiro, uma vez por frase e só se precisar
 
 # As palavras de quem está ao teclado são resolvidas já: um engano aparece agora, não no meio.
 com_espaco = not aula.args.sem_espaco
@@ -65,16 +68,20 @@ pedidas = [tok.linha(p, com_espaco) for p in aula.args.palavra or []]
 trio = [tok.linha(p, com_espaco) for p in aula.args.analogia or []]
 for forma in [*pedidas, *trio]:
     aula.diga(exp.qual_linha(tok, forma, com_espaco))
+if (pedidas or trio) and aula.args.secao and not {2, 3} & set(aula.args.secao):
+    aula.diga("As palavras pedidas aparecem nas seções 2 e 3, que não estão entre as de agora.")
 escolhidas = pedidas or [tok.linha(p) for p in palavras.presentes(palavras.listas["vizinhos"])]
 
 # %% 1 · O problema: inteiros não têm significado
 if aula.secao(1):
-    # Primeiro o tokenizador do curso, que vem no repositório; depois o do modelo de hoje.
+    # Primeiro o tokenizador do curso, que vem no repositório; depois o do modelo de hoje (se já
+    # for o GPT-2, a volta é uma só).
     for nome, t in {"gpt2": modelos.tokenizador_gpt2(), modelo.nome: tok}.items():
         for n, texto in enumerate(FRASES, 1):
             aula.quadro(f"1_tokens_{exp.rotulo(nome)}_{n}", exp.tokens_da_frase(t, texto))
     aula.repare(
-        "`Ġ` não é erro: é como o BPE de bytes escreve o espaço. O id é só o número da linha."
+        "o id é só o número da linha. `Ġ` não é erro: é o espaço, e `Ã©` são os dois bytes de `é`. "
+        "Os ids 4899 e 5257 da apostila são hipotéticos (seção 7)."
     )
 
     # Trocar as etiquetas dos armários não muda o que há dentro deles.
@@ -96,86 +103,97 @@ if aula.secao(2):
     mesma, outra = decimal(vetores.cosseno(a, b)), decimal(vetores.cosseno(a, c))
     aula.diga(f"Brinquedo: cos((2,1), (4,2)) = {mesma} e cos((2,1), (−1,2)) = {outra}.")
 
+    tipos = []  # "forma" ou "palavra", um por vizinho mostrado
     for forma in escolhidas:
         vizinhos = exp.vizinhos_da_palavra(modelo, normas, forma, aula.args.top)
         aula.quadro(f"2_vizinhos_{exp.rotulo(forma.palavra)}_{forma.id}", vizinhos)
-    aula.repare(
-        "muitos vizinhos são a mesma palavra com outra cara: grafia e sentido moram juntos."
-    )
+        tipos += [tipo for *_, tipo in vizinhos.linhas]
+    contagem = f"{tipos.count('forma')} dos {len(tipos)} vizinhos"
+    aula.repare(f"{contagem} são a mesma palavra com outra grafia (maiúscula, espaço, plural).")
     aula.codigo(vetores.cossenos, vetores.mais_altos)
 
     # Um cosseno só se lê ao lado do nível do acaso, que na wte crua não é zero.
-    acaso = vetores.cossenos_de_pares(wte, normas, PARES_AO_ACASO, SEMENTE)  # (pares,)
-    aula.quadro("2_pares", exp.pares_nomeados(modelo, palavras, acaso))
-    aula.resultado("cosseno_ao_acaso", acaso.mean())
-    aula.repare(f"«nada a ver» não é 0 aqui: é {decimal(acaso.mean())}. Compare sempre com isso.")
+    pares = exp.pares_nomeados(modelo, palavras, nivel)
+    aula.quadro("2_pares", pares)
+    for par, valor, *_ in pares.linhas:
+        aula.resultado(f"cosseno.{par}", valor)
+    aula.resultado("cosseno_ao_acaso", nivel.tokens.mean())
+    aula.resultado("cosseno_entre_palavras_comuns", nivel.palavras)
+    aula.repare(nivel.frase())
 
     aula.quadro("2_centro", exp.perto_do_centro(modelo, 8))
-    aula.repare("no GPT-2 moram aqui tokens-fantasma, como ` SolidGoldMagikarp`. E neste modelo?")
+    aula.repare("no GPT-2 quem mora no centro são tokens-fantasma, como ' SolidGoldMagikarp'.")
 
     formas = trio or exp.formas_da_analogia(tok, palavras)
     if formas:
-        lado_a_lado = exp.analogia_lado_a_lado(modelo, normas, formas, aula.args.top)
-        aula.quadro("2_analogia", lado_a_lado)
-        aula.repare(
-            "a demonstração famosa é só a coluna da direita, e ali ainda sobram outras grafias."
-        )
-        aula.codigo(vetores.vetor_da_analogia)
+        rei, homem, mulher = (forma.id for forma in formas)
+        alvo = wte[rei] - wte[homem] + wte[mulher]  # (d,): a conta da apostila, linhas cruas
+        resposta = exp.analogia_lado_a_lado(modelo, normas, formas, alvo, aula.args.top)
+        aula.quadro("2_analogia", resposta)
+        aula.repare(exp.frase_da_analogia(resposta, formas))
 
     # Uma analogia bonita não é estatística: agora o conjunto inteiro, nos dois protocolos.
     conjunto = exp.conjunto_de_analogias(modelo, normas)
     aula.diga(f"Conjunto do Google: {conjunto.distintas} palavras distintas são um token só aqui.")
-    cruas, normalizadas = conjunto.cruas, conjunto.normalizadas
-    aula.quadro("2_analogias_cruas", exp.placar("Linhas cruas somadas (a apostila)", cruas))
-    aula.quadro(
-        "2_analogias_normalizadas", exp.placar("Linhas normalizadas antes (gensim)", normalizadas)
-    )
-    for id_, valor in exp.resumo_do_conjunto(conjunto).items():
-        aula.resultado(id_, valor, "fração")
-    aula.figura("2_analogias", "acertos por categoria", fig.analogias, conjunto, modelo.nome)
-    aula.repare("proibir as entradas muda tudo; normalizar muda um pouco. O protocolo é do número.")
-    aula.codigo(vetores.avaliar_analogias)
+    if conjunto.distintas:
+        cruas, normalizadas = conjunto.cruas, conjunto.normalizadas
+        aula.quadro("2_cruas", exp.placar("Linhas cruas somadas (a apostila)", cruas))
+        aula.quadro("2_normalizadas", exp.placar("Linhas normalizadas (gensim)", normalizadas))
+        resumo = exp.resumo_do_conjunto(conjunto)
+        for id_, valor in resumo.items():
+            aula.resultado(id_, valor, "fração")
+        aula.figura("2_analogias", "acertos por categoria", fig.analogias, conjunto, modelo.nome)
+        aula.repare(exp.frase_do_conjunto(resumo))
+        aula.codigo(vetores.avaliar_analogias)
+    else:
+        aula.repare("nenhuma pergunta cabe neste vocabulário: o conjunto é em inglês.")
 
     aula.quadro("2_direcoes", exp.direcoes(modelo, palavras, SEMENTE))
-    aula.repare("alinhamento alto só vale ao lado dos controles, que ficam perto de 0.")
+    aula.repare("leia o alinhamento ao lado dos controles, e veja qual par não segue os outros.")
     regua = exp.na_regua(modelo, palavras)
     if regua:
         aula.quadro("2_regua", exp.quadro_da_regua(regua))
         aula.figura("2_regua", "palavras ao longo da direção", fig.regua, regua, modelo.nome)
+        aula.repare(exp.frase_da_regua(regua))
 
 # %% 3 · Na prática: a matriz é uma tabela de consulta
 if aula.secao(3):
     # Brinquedo: 5 palavras em 3 dimensões, para ver a conta inteira.
     W = np.arange(15, dtype=np.float32).reshape(5, 3)
     produto = entrada.onehot(3, 5) @ W  # (5,) @ (5, 3) -> (3,)
-    aula.diga(f"Brinquedo: onehot(3)ᵀ · W = {produto.tolist()}, e W[3] = {W[3].tolist()}.")
+    aula.diga(f"Brinquedo: W = {W.astype(int).tolist()}")
+    aula.diga(
+        f"onehot(3)ᵀ · W = {produto.astype(int).tolist()}, e W[3] = {W[3].astype(int).tolist()}."
+    )
 
-    forma = (
-        pedidas or [tok.linha(palavras.presentes([palavras.listas["cru"], *palavras.linha])[0])]
-    )[0]
+    forma = (pedidas or [exp.forma_do_exemplo(tok, palavras)])[0]
     aula.quadro("3_vetor_cru", exp.vetor_cru(modelo, forma, QUANTOS_NUMEROS))
-    aula.repare("são números comuns, quase todos pequenos: nenhum, sozinho, quer dizer algo.")
+    tamanho = decimal(np.median(np.abs(wte[forma.id])))  # (d,) -> escalar
+    aula.repare(f"números comuns: metade, sem o sinal, é menor que {tamanho}. Um só não diz nada.")
 
     custo = exp.custo_da_consulta(wte, forma.id)
     buscas = [Conferencia("as duas buscas", custo.diferenca)]
     aula.comparar("3_consulta", "onehot(i)ᵀ · W contra W[i]", buscas)
     aula.quadro("3_custo", exp.quadro_do_custo(modelo, custo))
-    contas = inteiro(modelo.V * modelo.d)
-    aula.repare(f"são |V|·d = {contas} multiplicações, não |V|, e quase todas por zero.")
+    aula.repare(exp.frase_do_custo(modelo, custo))
+    aula.codigo(entrada.onehot, exp.custo_da_consulta)
 
 # %% 4 · O segundo embedding: posição
 if aula.secao(4):
     # Quem não tem wpe (RoPE) passa a vez ao mini; o nome de quem mediu vai em cada tabela.
     dono = exp.dono_da_wpe(modelo)
     if modelo.wpe is None:
-        quem = f"Medimos no **{dono.nome}**." if dono else "Sem o data/mini, só o GPT-2 medido."
-        aula.diga(f"**{modelo.nome} não tem wpe**: gira Q e K (RoPE, capítulo 6.6). {quem}")
+        quem = f"Medimos no **{dono.nome}**." if dono else "O mini não está nesta cópia."
+        aula.diga(f"**{modelo.nome} não tem wpe**: gira Q e K (RoPE, apostila 06, 6.6). {quem}")
     if dono is not None:
         wpe = exp.tabela_de_posicoes(dono)  # (n_ctx, d)
         cossenos = posicao.cossenos_entre_linhas(wpe)  # (n_ctx, d) -> (n_ctx, n_ctx)
         aula.quadro("4_linhas", exp.cossenos_das_linhas(dono.nome, cossenos))
-        aula.quadro("4_defasagem", exp.defasagens(dono.nome, wpe))
-        aula.repare("vizinhas parecidas, e ninguém mandou: o treino descobriu a ordem sozinho.")
+        distancias = exp.defasagens(dono.nome, wpe)
+        aula.quadro("4_defasagem", distancias)
+        for k, cru, centrado in distancias.linhas:
+            aula.resultado(f"wpe.defasagem.{k}", cru, modelo=dono.nome, centrado=centrado)
+        aula.repare(exp.frase_da_defasagem(distancias))
         aula.figura("4_mapa", "posições contra posições", fig.mapa_de_posicoes, dono.nome, cossenos)
         aula.figura("4_curva", "wpe em três componentes", fig.curva_de_posicoes, dono.nome, wpe)
         aula.diga(exp.explicar_limite(dono))
@@ -183,39 +201,42 @@ if aula.secao(4):
 
     # O GPT-2 verdadeiro, ao lado: fatos medidos uma vez, guardados em data/gpt2_medido.
     aula.quadro("4_gpt2_linhas", exp.gpt2_linhas())
+    aula.repare(exp.frase_do_exercicio_3())
     aula.quadro("4_gpt2_normas", exp.gpt2_normas())
-    aula.repare("a linha 0 foge da curva, e a 1023 nunca foi treinada: a regra vale no meio.")
+    aula.repare("a linha 1023 quase não tem tamanho: nunca foi treinada, e não serve de exemplo.")
     aula.figura("4_gpt2_defasagem", "semelhança contra a distância", fig.defasagem, dono)
     aula.figura("4_gpt2_mapa", "GPT-2, medido: posições contra posições", fig.gpt2_mapa)
     aula.figura("4_gpt2_helice", "GPT-2, medido: a hélice das posições", fig.gpt2_helice)
-    minimo = decimal(gpt2_medido.defasagem()[1].min())
-    aula.repare(f"no GPT-2 a semelhança oscila com a distância: desce a {minimo} e volta a subir.")
+    _, curva = gpt2_medido.defasagem()  # (1000,): o cosseno médio a cada distância
+    aula.repare(f"no GPT-2 a semelhança oscila: desce a {decimal(curva.min())} e volta a subir.")
 
 # %% 5 · Juntando: a entrada real do modelo
 if aula.secao(5):
-    h0 = entrada.h0(modelo, frase)  # (n, d) + (n, d) -> (n, d)
-    aula.diga(f"«{palavras.listas['frase']}»: {len(frase)} tokens, e h₀ tem forma {h0.shape}.")
+    o_que, onde = entrada.partes_de_h0(modelo, frase)  # wte[ids], wpe[0…n−1]: (n, d), (n, d)
+    h0 = o_que + onde  # (n, d) + (n, d) -> (n, d)
+    aula.diga(f"“{palavras.listas['frase']}”: {len(frase)} tokens, e h₀ tem forma {h0.shape}.")
     aula.quadro("5_partes", exp.partes_da_entrada(modelo, frase))
     if modelo.wpe is None:
-        aula.repare("a coluna «onde» é zero: este modelo não soma posição nenhuma na entrada.")
+        aula.repare("este modelo não soma posição nenhuma na entrada: h₀ é só o conteúdo.")
     passagem = passagens.da_frase(frase, aula.diga)
     if passagem:
         contra = [exp.conferir_h0(modelo, frase, passagem)]
         aula.comparar("5_h0", "h₀ feita à mão contra a biblioteca", contra)
+        forma_final, blocos = passagem.formas[-1], len(passagem.formas) - 1
+        aula.diga(f"A forma atravessa os {blocos} blocos sem mudar: {h0.shape} -> {forma_final}.")
     aula.codigo(entrada.h0)
 
     # Somar não mistura tudo? Em muitas dimensões, dois sorteados são quase perpendiculares.
     gauss = exp.cossenos_gaussianos(modelo.d, PARES_AO_ACASO, SEMENTE)  # (pares,)
-    acaso = vetores.cossenos_de_pares(wte, normas, PARES_AO_ACASO, SEMENTE)  # (pares,)
     esperado = exp.conferir_gaussianos(gauss, modelo.d)
     titulo = f"Cosseno entre vetores sorteados em {modelo.d} dimensões"
     aula.conferir("5_gauss", titulo, esperado, lambda x: decimal(x, 4))
     media = vetores.anisotropia(wte, normas)
     aula.resultado("wte_cosseno_medio", media)
-    aula.figura("5_ortogonais", "sorteados contra wte", fig.ortogonais, gauss, acaso, modelo)
+    aula.figura("5_ortogonais", "sorteados contra wte", fig.ortogonais, gauss, nivel.tokens, modelo)
     aula.repare(f"já as linhas de wte pendem para o mesmo lado: {decimal(media)} em média.")
     aula.quadro("5_soma", exp.soma_ou_concatenacao())
-    aula.repare("concatenar dobra a largura e quadruplica os blocos; somar não custa nada.")
+    aula.repare("concatenar dobra a largura e quadruplica os blocos; somar custa d adições.")
 
 # %% 6 · A amarração final: weight tying
 if aula.secao(6):
@@ -223,13 +244,19 @@ if aula.secao(6):
     passagem = passagens.da_frase(frase, aula.diga)
     if passagem:
         aula.quadro("6_amarracao", exp.perguntas_da_amarracao(modelo))
-        if logits := exp.conferir_logits(modelo, passagem):
-            aula.comparar("6_logits", "logits = h_final · wteᵀ, feitos à mão", logits)
+        contas = exp.conferir_logits(modelo, passagem)
+        if contas:
+            aula.comparar("6_logits", "logits = h_final · wteᵀ, feitos à mão", contas)
+            aula.quadro("6_proximos", exp.proximos_tokens(modelo, passagem, 5))
         aula.quadro("6_economia", exp.economia(modelo))
-        aula.repare("a parte de wte depende do total: do modelo amarrado ou do solto? Diga qual.")
+    aula.quadro("6_economia_gpt2", exp.economia_do_gpt2())
+    aula.repare("a apostila diz “um quarto de 124 M”: junta o total de um caso e a parte do outro.")
     # O endereço só prova alguma coisa onde há memória.
     um, outro = entrada.endereco_no_meta()
-    aula.diga(f"No dispositivo meta, dois tensores quaisquer têm endereços {um} e {outro}.")
+    aula.diga(
+        f"No dispositivo meta os tensores têm forma e não têm memória: dois sem parentesco dão {um} "
+        f"e {outro}. Endereço igual, ali, não prova nada."
+    )
     aula.codigo(entrada.amarracao)
 
 # %% 7 · O código
@@ -244,7 +271,10 @@ if aula.secao(8):
     aula.quadro("8_tamanhos", quadro)
     aula.conferir("8_publicado", "Contra o publicado e a conta à mão", conferencias, inteiro)
     aula.figura("8_pecas", "a parte de cada peça nos quatro GPT-2", fig.pecas)
-    aula.repare("wte é a maior matriz isolada nos quatro, mas a parte dela encolhe nos grandes.")
+    aula.repare(
+        "sozinha, wte é a maior matriz dos quatro; na figura as outras somam todas as camadas."
+    )
+    aula.codigo(arquitetura.formula)
     if gpt2_medido.parece_gpt2_small(modelo):
         pesos = gpt2_medido.conferir_pesos(modelo)
         medidas = gpt2_medido.conferir_medidas(modelo, normas)

@@ -14,9 +14,11 @@ import argparse
 import difflib
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 
 from nucleo import caminhos
@@ -108,6 +110,7 @@ class Aula:
     ):
         preparar_fluxos()
         self.nome, self.secoes, self._inicio = nome, secoes, time.perf_counter()
+        self._interrompida = False  # um Ctrl-C já parou um treino nesta execução?
         sys.excepthook = self._ao_falhar
         self.args = self._ler_opcoes(doc, opcoes, usa_modelo)
         self._console, self._erros = _consoles()
@@ -115,9 +118,16 @@ class Aula:
         self.caderno = Caderno(nome, titulo)
         self._secao, self._modelo = None, "—"
         self.conferencias: list[Conferencia] = []
-        self.pasta = (
-            Path(self.args.saida).expanduser() if self.args.saida else caminhos.SAIDAS / nome
-        )
+        # Uma execução de poucas seções não apaga o relatório inteiro: tem a sua própria pasta.
+        padrao = caminhos.SAIDAS / nome / ("parcial" if self.args.secao else "")
+        escolhida = self.args.saida and os.path.expanduser(self.args.saida)
+        self.pasta = Path(escolhida) if escolhida else padrao
+        if self.pasta.resolve() == caminhos.RAIZ:
+            raise ErroDoUsuario(
+                "A saída seria a pasta do próprio laboratório.",
+                "Tabelas e figuras se misturariam com o código.",
+                f"Use outra pasta, ou nenhuma (o padrão é outputs/{nome}):  --saida PASTA",
+            )
         conferir_pasta(self.pasta)
         self._cabecalho(titulo)
 
@@ -126,13 +136,13 @@ class Aula:
         if usa_modelo:
             analisador.add_argument(
                 "--modelo",
-                default=os.environ.get("LAB_MODELO", "auto"),
+                default=os.environ.get("LAB_MODELO") or "auto",
                 help="auto, gpt2, gpt2-medium, gpt2-large, gpt2-xl, smollm2, mini ou uma pasta",
             )
         analisador.add_argument(
             "--secao",
             action="append",
-            type=lambda s: int(s) if s.isdigit() else s,
+            type=_numero_da_secao,
             choices=list(self.secoes),
             help="roda só esta seção (pode repetir)",
         )
@@ -156,7 +166,9 @@ class Aula:
         versoes = {p: version(p) for p in PACOTES}
         versoes = {"python": ".".join(map(str, sys.version_info[:3]))} | versoes
         self.caderno.ficha = {
-            "comando": " ".join(["python", f"lab/{self.nome}.py", *sys.argv[1:]])
+            "comando": shlex.join(["python", f"lab/{self.nome}.py", *sys.argv[1:]])
+            .encode("utf-8", "replace")
+            .decode()
             if "ipykernel" not in sys.modules
             else f"notebook de lab/{self.nome}.py",
             "quando": time.strftime("%Y-%m-%d %H:%M"),
@@ -199,11 +211,46 @@ class Aula:
         """Contexto que dá uma função `progresso(o_que, feito, total)` e desenha a barra."""
         return barra_de_progresso(self._erros)
 
+    def treinar(self, treino, rotulo: str, parar_com_ctrl_c: bool = False):
+        """Gera os passos de um `nucleo.treino.Treino`, com a barra: perda e tokens por segundo.
+
+        Com `parar_com_ctrl_c`, o primeiro Ctrl-C encerra este treino e a lição segue com o que o
+        modelo aprendeu até ali; o segundo sai da lição.
+        """
+        total = treino.receita.passos
+        with _barra_de_treino(self._erros, rotulo, total) as avancar:
+            passos = treino.passos()
+            while True:
+                try:
+                    p = next(passos, None)
+                except KeyboardInterrupt:
+                    if not parar_com_ctrl_c or self._interrompida:
+                        raise
+                    self._interrompida = True
+                    self.diga(
+                        f"**Treino interrompido** no passo {treino.passo} de {total}: sigo com o que o "
+                        "modelo aprendeu até aqui. Ctrl-C de novo sai da lição."
+                    )
+                    return
+                if p is None:
+                    return
+                avancar(
+                    p.passo, f"{rotulo} · perda {decimal(p.perda)} · {p.tokens_por_s:.0f} tokens/s"
+                )
+                yield p
+
     # --- o que se mostra ---
 
     def pediu(self, numero: int | str) -> bool:
         """True se a seção vai aparecer: --secao a pediu, ou não pediu nenhuma."""
         return not self.args.secao or numero in self.args.secao
+
+    def so_esta(self, numero: int | str) -> None:
+        """O mesmo que --secao `numero`, dito pela lição; a pasta parcial vale também aqui."""
+        self.args.secao = [numero]
+        if not self.args.saida:
+            self.pasta = caminhos.SAIDAS / self.nome / "parcial"
+            conferir_pasta(self.pasta)
 
     def secao(self, numero: int | str) -> bool:
         """Mostra o título da seção e devolve True; False se --secao não a pediu."""
@@ -217,12 +264,13 @@ class Aula:
 
     def diga(self, texto: str) -> None:
         """Um parágrafo, em Markdown leve (**negrito** e `código`), na tela e no relatório."""
+        texto = com_este_python(texto)
         self._console.print(_marcar(texto), highlight=False)
         self.caderno.blocos.append(texto)
 
     def repare(self, texto: str) -> None:
         """A frase que diz o que notar na tabela ou figura que acabou de passar."""
-        self._console.print(f"[bold yellow]Repare:[/] {_marcar(texto)}", highlight=False)
+        self._console.print(f"[bold magenta]Repare:[/] {_marcar(texto)}", highlight=False)
         self.caderno.blocos.append(f"> **Repare:** {texto}")
 
     def tabela(
@@ -230,7 +278,7 @@ class Aula:
     ) -> None:
         """Uma tabela na tela, no relatório e em `id_`.csv (lá, com todas as casas).
 
-        `colunas` é {nome: formato}; formato é uma função valor -> texto. None vira «—».
+        `colunas` é {nome: formato}; formato é uma função valor -> texto. None vira “—”.
         """
         # Números do numpy viram os do Python: o CSV e os formatos não precisam saber deles.
         linhas = [[v.item() if hasattr(v, "item") else v for v in linha] for linha in linhas]
@@ -257,39 +305,28 @@ class Aula:
 
     def _desenhar(self, titulo: str, nomes: list[str], linhas: list[list[str]], numericas) -> None:
         from rich import box
-        from rich.measure import Measurement
         from rich.table import Table
         from rich.text import Text
 
-        # A largura que cada coluna não pode perder: o número inteiro, ou a palavra mais longa.
-        minimos = [
-            max(
-                max(map(len, nome.split())),
-                *(
-                    len(c) if numerica or len(c) <= 16 else max(map(len, c.split()))
-                    for c in celulas
-                ),
-            )
-            for nome, numerica, *celulas in zip(nomes, numericas, *linhas, strict=True)
-        ]
         self._console.print(f"\n[bold]{_marcar(titulo)}[/]", highlight=False)
-        desenho = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
-        for nome, numerica, minimo in zip(nomes, numericas, minimos, strict=True):
-            lado = "right" if numerica else "left"
-            desenho.add_column(nome.strip(), justify=lado, overflow="fold", min_width=minimo)
-        for linha in linhas:
-            desenho.add_row(*[Text(c) for c in linha])
-        # Medido sem o limite da tela: o rich encolheria a conta junto com a tabela.
-        sem_limite = self._console.options.update(max_width=10_000)
-        if Measurement.get(self._console, sem_limite, desenho).minimum <= self._console.width:
+        larguras = _larguras(nomes, linhas, numericas, self._console.width)
+        if larguras:
+            desenho = Table(
+                box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True
+            )
+            for nome, numerica, largura in zip(nomes, numericas, larguras, strict=True):
+                lado = "right" if numerica else "left"
+                desenho.add_column(nome, justify=lado, overflow="fold", width=largura)
+            for linha in linhas:
+                desenho.add_row(*[Text(c) for c in linha])
             self._console.print(desenho)
             return
         # Não cabe na largura: cada linha vira uma ficha, e nenhum número é cortado.
-        largura = max(len(n.strip()) for n in nomes)
+        largura = max(map(len, nomes))
         for linha in linhas:
             self._console.print(Text(f"  {linha[0]}", style="cyan"))
             for nome, celula in zip(nomes[1:], linha[1:], strict=True):
-                self._console.print(Text(f"    {nome.strip():<{largura}}  {celula}"))
+                self._console.print(Text(f"    {nome:<{largura}}  {celula}"))
         self._console.print()
 
     def conferir(
@@ -392,7 +429,7 @@ class Aula:
         if self.conferencias:
             certas = len(self.conferencias) - len(falhas)
             self._console.print(
-                f"Conferências: {certas} de {len(self.conferencias)} conferem.", highlight=False
+                f"Contas conferidas: {certas} de {len(self.conferencias)}.", highlight=False
             )
         for c in falhas:
             self._console.print(f"[bold red]Não confere:[/] {_marcar(c.nome)}", highlight=False)
@@ -401,6 +438,11 @@ class Aula:
             f"(comece por relatorio.md) · {decimal(segundos, 1)} s",
             highlight=False,
         )
+        if self.args.secao and not self.args.saida:
+            self._console.print(
+                f"Só as seções pedidas: o relatório completo continua em {_curto(self.pasta.parent)}.",
+                highlight=False,
+            )
         sys.excepthook = sys.__excepthook__
 
     # --- quando algo dá errado ---
@@ -423,6 +465,17 @@ def explicar(erro: BaseException) -> int | None:
     if isinstance(erro, KeyboardInterrupt):
         sys.stderr.write("\nInterrompido. As saídas da última execução completa não mudaram.\n")
         return 130
+    if isinstance(erro, OSError) and erro.errno in (28, 122) and erro.filename is None:
+        # A própria tela era um arquivo, num disco cheio.
+        mostrar_erro(
+            ErroDoUsuario(
+                "Não consegui escrever a saída da tela.",
+                "O destino (um arquivo?) está num disco cheio.",
+                "Libere espaço, ou mande a saída para outro lugar.",
+            )
+        )
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        return 2
     if isinstance(erro, BrokenPipeError):
         # Quem lia (head, less) foi embora: não há a quem reclamar.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -437,19 +490,35 @@ def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
     raiz = {"sklearn": "scikit-learn"}.get(raiz, raiz)  # o módulo e o pacote têm nomes diferentes
     if not re.search(rf"^{re.escape(raiz.casefold())}\b", pedidos, re.M) or not raiz:
         return None
+    fazer = "Rode  make preparar  e use o Python de .venv; sem make, veja no README “sem make”."
+    venv = caminhos.RAIZ / ".venv"
+    for python in (venv / "bin" / "python", venv / "Scripts" / "python.exe"):
+        if python.is_file() and python != Path(sys.executable):
+            fazer = f"Use o Python do laboratório:  {python.relative_to(caminhos.RAIZ)} lab/…"
     return ErroDoUsuario(
         f"Falta o pacote {raiz}.",
         f"Este Python ({sys.executable}) não tem o que o laboratório usa.",
-        "Rode:  python -m pip install -r requirements.txt   (ou make preparar, e use .venv)",
+        fazer,
     )
 
 
 def mostrar_erro(erro: ErroDoUsuario) -> None:
     """As três partes do erro em stderr: o que houve, por quê, o que digitar agora."""
     preparar_fluxos()
-    sys.stderr.write(
-        f"\n✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {erro.o_que_fazer}\n"
-    )
+    fazer = com_este_python(erro.o_que_fazer)
+    sys.stderr.write(f"\n✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {fazer}\n")
+
+
+def com_este_python(texto: str) -> str:
+    """Troca o "python" dos comandos pelo que está rodando: o que se copia da tela funciona.
+
+    No ambiente do laboratório, visto da raiz, vira .venv/bin/python (ou .venv\\Scripts\\python).
+    """
+    atual = Path(sys.executable)
+    nome = "python"
+    if caminhos.RAIZ / ".venv" in atual.parents:
+        nome = str(atual.relative_to(caminhos.RAIZ)).removesuffix(".exe")
+    return re.sub(r"\bpython (?=lab[/\\]|-m pip)", lambda _: f"{nome} ", texto)
 
 
 def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:
@@ -500,19 +569,79 @@ class _Barra:
             self._progresso.stop()
 
 
+@contextmanager
+def _barra_de_treino(console, rotulo: str, total: int):
+    # Dá uma função avancar(passo, texto). Sem terminal, uma linha de aviso e nada mais.
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    if not console.is_terminal:
+        console.print(f"{rotulo}: {inteiro(total)} passos…", highlight=False)
+        yield lambda passo, texto: None
+        return
+    colunas = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*colunas, console=console, transient=True) as barra:
+        tarefa = barra.add_task(rotulo, total=total)
+        yield lambda passo, texto: barra.update(tarefa, completed=passo, description=texto)
+
+
 def _consoles():
     from rich.console import Console
 
     # Sem terminal (arquivo, pipe) o rich supõe 80 colunas; 100 deixa as tabelas respirarem.
-    largura = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else 100
+    pedida = os.environ.get("COLUMNS", "")
+    largura = None if sys.stdout.isatty() and not pedida else 100
+    if pedida.isdecimal():
+        largura = max(20, min(int(pedida), 400))  # fora disso não é uma tela
     return Console(width=largura), Console(stderr=True, width=largura)
 
 
+def _larguras(
+    nomes: list[str], linhas: list[list[str]], numericas: list[bool], tela: int
+) -> list[int] | None:
+    # A largura de cada coluna, sem cortar número nem palavra; None se nem apertada a tabela cabe.
+    def palavras(texto: str) -> int:
+        return max(map(len, texto.split()), default=1)
+
+    celulas = list(zip(*linhas, strict=True)) or [()] * len(nomes)
+    minimos, cheias = [], []
+    for nome, coluna, numerica in zip(nomes, celulas, numericas, strict=True):
+        # Números e textos curtos (tokens entre aspas) não se partem; textos longos, só entre palavras.
+        inteiras = [len(c) if numerica or len(c) <= 16 else palavras(c) for c in coluna]
+        minimos.append(max(palavras(nome), *inteiras, 1))
+        cheias.append(max(len(nome), *map(len, coluna), 1))
+    # A moldura SIMPLE_HEAD gasta duas casas por coluna.
+    sobra = tela - 2 * len(nomes) - sum(minimos)
+    if sobra < 0:
+        return None
+    while sobra > 0:
+        # Cada casa que sobra vai para a coluna mais longe de caber inteira.
+        falta = [cheia - minimo for cheia, minimo in zip(cheias, minimos, strict=True)]
+        i = max(range(len(falta)), key=falta.__getitem__)
+        if falta[i] == 0:
+            break
+        minimos[i] += 1
+        sobra -= 1
+    return minimos
+
+
 def _marcar(texto: str) -> str:
-    # Markdown leve -> marcação do rich; os colchetes do texto são escapados antes.
-    texto = texto.replace("[", r"\[")
-    texto = re.sub(r"\*\*(.+?)\*\*", r"[bold]\1[/bold]", texto)
-    return re.sub(r"`(.+?)`", r"[cyan]\1[/cyan]", texto)
+    # Markdown leve -> marcação do rich. O texto é escapado antes, pedaço por pedaço: colchetes e
+    # barras de um caminho do Windows chegam à tela como são.
+    from rich.markup import escape
+
+    saida = ""
+    for parte in re.split(r"(\*\*.+?\*\*|`[^`]+`)", texto):
+        if len(parte) > 4 and parte.startswith("**") and parte.endswith("**"):
+            saida += f"[bold]{escape(parte[2:-2])}[/bold]"
+        elif len(parte) > 2 and parte.startswith("`") and parte.endswith("`"):
+            saida += f"[cyan]{escape(parte[1:-1])}[/cyan]"
+        else:
+            saida += escape(parte)
+    return saida
+
+
+def _numero_da_secao(texto: str) -> int | str:
+    return int(texto) if texto.isdecimal() else texto
 
 
 def _sim(valor: bool) -> str:
@@ -525,6 +654,9 @@ def _tolerancia(valor: float) -> str:
 
 def _curto(pasta: Path) -> str:
     try:
-        return pasta.resolve().relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return str(pasta)
+        nome = pasta.resolve().relative_to(Path.cwd()).as_posix()
+    except (ValueError, OSError):
+        nome = str(pasta)
+    from rich.markup import escape
+
+    return escape(nome.encode("utf-8", "replace").decode())

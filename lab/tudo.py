@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from aula import Analisador, rodar_com_erros_gentis
+from aula import Analisador, com_este_python, rodar_com_erros_gentis
 from nucleo import caminhos
 
 AQUI = Path(__file__).resolve().parent
@@ -35,7 +35,7 @@ def rodar(licao: Path, ambiente: dict) -> tuple[str, float, str]:
     codigo = subprocess.run([sys.executable, str(licao)], env=ambiente).returncode
     segundos = time.perf_counter() - inicio
     if codigo:
-        return "falhou", segundos, f"rode sozinha para ver o erro:  python lab/{licao.name}"
+        return "falhou", segundos, com_este_python(f"rode sozinha:  python lab/{licao.name}")
     resultado = caminhos.SAIDAS / licao.stem / "resultado.json"
     falhas = []
     if resultado.is_file():
@@ -63,7 +63,11 @@ def principal() -> int:
     for nome, (situacao, segundos, fazer) in telas.items():
         print(f"{situacao:<13} {nome:<18} {segundos:6.1f} s   {fazer}".replace(".", ",", 1))
     falhou = [n for n, (s, _, _) in telas.items() if s == "falhou"]
-    print(f"\n{len(telas) - len(falhou)} de {len(telas)} lições rodaram.")
+    licoes_ = "lição rodou" if len(telas) == 1 else "lições rodaram"
+    print(f"\n{len(telas) - len(falhou)} de {len(telas)} {licoes_}.")
+    if not modelo.startswith("gpt2"):
+        aviso = f"Rodaram com {modelo}, e não com o GPT-2 do curso. Para tê-lo:  {modelos.COMO_TER_GPT2}"
+        print(com_este_python(aviso))
     return 1 if falhou else 0
 
 

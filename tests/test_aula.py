@@ -54,9 +54,17 @@ def test_opcao_parecida_e_sugerida(analisador):
 
 @pytest.mark.unit
 def test_barra_e_marcacao():
+    from rich.text import Text
+
     from aula import _marcar
 
+    def visto(texto):
+        return Text.from_markup(_marcar(texto)).plain
+
     assert _marcar("**a** e `b` [c]") == r"[bold]a[/bold] e [cyan]b[/cyan] \[c]"
+    # Caminhos do Windows, colchetes e sinais soltos chegam à tela como são.
+    for texto in (r"C:\[aula]\m.", "fim" + chr(92), "a ** b", "[bold]x[/bold]", "` `"[:1]):
+        assert visto(texto) == texto
 
 
 @pytest.mark.cli

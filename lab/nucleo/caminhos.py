@@ -14,7 +14,8 @@ def cache() -> Path:
     Fora do repositório de propósito: dois clones dividem a mesma conversão.
     """
     if escolhida := os.environ.get("LAB_CACHE"):
-        return Path(escolhida).expanduser()
+        # os.path deixa como está um ~alguém que não existe; Path levantaria RuntimeError.
+        return Path(os.path.expanduser(escolhida))
     from platformdirs import user_cache_dir
 
     return Path(user_cache_dir("lab-embeddings", appauthor=False))

@@ -60,11 +60,13 @@ def h0(modelo: Modelo, ids: list[int]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Passagem:
-    """Uma passagem pelo modelo inteiro: `h0` e `h_final` (n, d), `logits` (n, V) ou None."""
+    """Uma passagem pelo modelo inteiro: `h0` e `h_final` (n, d), `logits` (n, V) ou None, e a
+    `formas` do estado na entrada e depois de cada bloco."""
 
     h0: np.ndarray
     h_final: np.ndarray
     logits: np.ndarray | None
+    formas: list[tuple[int, int]]
 
 
 def passar(modelo: Modelo, ids: list[int]) -> Passagem:
@@ -80,7 +82,8 @@ def passar(modelo: Modelo, ids: list[int]) -> Passagem:
         saida = lm(torch.tensor([ids]), output_hidden_states=True)
     estados = saida.hidden_states  # (camadas + 1) × (1, n, d)
     logits = saida.logits[0].numpy() if hasattr(saida, "logits") else None
-    return Passagem(estados[0][0].numpy(), estados[-1][0].numpy(), logits)
+    formas = [tuple(e[0].shape) for e in estados]
+    return Passagem(estados[0][0].numpy(), estados[-1][0].numpy(), logits, formas)
 
 
 def soma_do_bert(modelo: Modelo, ids: list[int]) -> np.ndarray:
@@ -131,9 +134,10 @@ def amarracao(entrada, saida) -> Amarracao:
     if entrada.shape != saida.shape:
         return Amarracao(False, False, False, False)
     with torch.no_grad():
-        antes = entrada[0, 0].item()
+        antes, la_antes = entrada[0, 0].item(), saida[0, 0].item()
         entrada[0, 0] = antes + 1.0
-        vista = saida[0, 0].item() == entrada[0, 0].item()
+        # Precisa ter mudado, e não só coincidir: a outra matriz podia já ter esse número.
+        vista = la_antes != saida[0, 0].item() == entrada[0, 0].item()
         entrada[0, 0] = antes
     return Amarracao(
         entrada is saida,

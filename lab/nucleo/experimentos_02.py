@@ -57,7 +57,7 @@ def qual_linha(tok: Tokenizador, forma: Forma, com_espaco: bool) -> str:
 def tokens_da_frase(t: Tokenizador, frase: str) -> Quadro:
     """Os tokens da frase, na ordem: como se leem, o id, e como o vocabulário os guarda."""
     linhas = [[visivel(t.texto(i)), str(i), t.cru(i)] for i in t.ids(frase)]
-    titulo = f"«{frase}» no tokenizador de {t.nome}: {len(linhas)} tokens"
+    titulo = f"“{frase}” no tokenizador do {t.nome}: {len(linhas)} tokens"
     return Quadro(titulo, {"token": str, "id": str, "no vocabulário": str}, linhas)
 
 
@@ -112,19 +112,46 @@ def vizinhos_da_palavra(modelo: Modelo, normas_: np.ndarray, forma: Forma, k: in
     )
 
 
-def pares_nomeados(modelo: Modelo, palavras: Palavras, acaso: np.ndarray) -> Quadro:
-    """O cosseno dos pares da lista, e a fração dos pares ao acaso que fica abaixo de cada um."""
-    ordenado = np.sort(acaso)  # (pares,)
+@dataclass(frozen=True)
+class Niveis:
+    """O que é "não ter nada a ver" nesta tabela: `tokens` (pares,) são cossenos de tokens
+    sorteados; `palavras` é a média entre todas as palavras das nossas listas, comuns."""
+
+    tokens: np.ndarray
+    palavras: float
+
+    def frase(self) -> str:
+        """Os dois níveis, numa frase."""
+        return (
+            f"dois tokens ao acaso dão {decimal(self.tokens.mean())}; duas palavras comuns, "
+            f"{decimal(self.palavras)}. É com isso que se compara um cosseno, e não com 0."
+        )
+
+
+def niveis(modelo: Modelo, palavras: Palavras, quantos: int, semente: int) -> Niveis:
+    """Os dois níveis de referência do cosseno: tokens sorteados e palavras comuns das listas."""
+    tabela = modelo.wte
+    todas = normas(modelo)
+    sorteados = vetores.cossenos_de_pares(tabela, todas, quantos, semente)  # (quantos,)
+    ids = sorted(set(palavras.linha.values()))
+    comuns = vetores.anisotropia(tabela[ids], todas[ids]) if len(ids) > 1 else float("nan")
+    return Niveis(sorteados, comuns)
+
+
+def pares_nomeados(modelo: Modelo, palavras: Palavras, nivel: Niveis) -> Quadro:
+    """O cosseno dos pares da lista, a fração dos pares sorteados com cosseno menor, e o que se
+    publicou do GPT-2 para o mesmo par, se alguém publicou."""
+    ordenado = np.sort(nivel.tokens)  # (pares,)
+    publicado = gpt2_medido.fatos()["wte_publicado"]["pares"]
     linhas = []
     for a, b in palavras.listas["pares"]:
         if a in palavras.linha and b in palavras.linha:
             c = vetores.cosseno(modelo.wte[palavras.linha[a]], modelo.wte[palavras.linha[b]])
-            linhas.append([f"{a} – {b}", c, float(np.searchsorted(ordenado, c) / len(ordenado))])
-    return Quadro(
-        f"Pares conhecidos (dois tokens ao acaso: {decimal(acaso.mean())} em média)",
-        {"par": str, "cosseno": decimal, "pares ao acaso abaixo": porcento},
-        linhas,
-    )
+            abaixo = float(np.searchsorted(ordenado, c) / len(ordenado))
+            do_gpt2 = publicado.get(f"{a}–{b}", publicado.get(f"{b}–{a}"))
+            linhas.append([f"{a} – {b}", c, abaixo, do_gpt2])
+    colunas = {"par": str, "cosseno": decimal, "sorteados abaixo": porcento}
+    return Quadro("Pares conhecidos", colunas | {"GPT-2, publicado": decimal}, linhas)
 
 
 def perto_do_centro(modelo: Modelo, k: int) -> Quadro:
@@ -161,25 +188,44 @@ def formas_da_analogia(tok: Tokenizador, palavras: Palavras) -> list[Forma]:
 
 
 def analogia_lado_a_lado(
-    modelo: Modelo, normas_: np.ndarray, formas: list[Forma], k: int
+    modelo: Modelo, normas_: np.ndarray, formas: list[Forma], alvo: np.ndarray, k: int
 ) -> Quadro:
-    """As k melhores respostas a a − b + c, com tudo permitido e sem as três entradas."""
+    """As k linhas mais próximas de `alvo` (d,), com tudo permitido e sem as três entradas."""
     a, b, c = (f.id for f in formas)
-    alvo = vetores.vetor_da_analogia(modelo.wte, a, b, c)  # (d,)
     notas = vetores.cossenos(modelo.wte, alvo, normas_)  # (V,): uma vez, para as duas listas
     livre, sem = vetores.mais_altos(notas, k), vetores.mais_altos(notas, k, (a, b, c))
     texto = modelo.tokenizador.texto
     linhas = []
-    for posto, (i, j) in enumerate(zip(livre, sem, strict=True), 1):
+    # Num vocabulário minúsculo, sem as entradas sobram menos linhas: a mais curta manda.
+    for posto, (i, j) in enumerate(zip(livre, sem, strict=False), 1):
         e_entrada = "sim" if i in (a, b, c) else ""
         linhas.append([posto, visivel(texto(i)), notas[i], e_entrada, visivel(texto(j)), notas[j]])
     conta = "{} − {} + {}".format(*(f.palavra for f in formas))
     return Quadro(
         f"{conta}: com tudo permitido, e sem as palavras de entrada",
-        {"posto": str, "livre": str, "cosseno": decimal, "entrada": str}
-        | {"sem as entradas": str, "cosseno ": decimal},
+        {"lugar": str, "tudo permitido": str, "cosseno": decimal, "entrada": str}
+        | {"sem as entradas": str, "cosseno, sem": decimal},
         linhas,
     )
+
+
+def frase_da_analogia(quadro: Quadro, formas: list[Forma]) -> str:
+    """Quem venceu e como, lido da própria tabela; para king − man + woman, com o GPT-2 ao lado."""
+    _, livre, nota, e_entrada, sem, nota_sem = quadro.linhas[0]
+    if e_entrada:
+        frase = (
+            f"com tudo permitido vence `{livre}` ({decimal(nota)}), que é uma das entradas; só "
+            f"proibindo as entradas vence `{sem}` ({decimal(nota_sem)})."
+        )
+    else:
+        frase = f"aqui `{sem}` vence mesmo com tudo permitido ({decimal(nota_sem)})."
+    if [f.palavra for f in formas] == ["king", "man", "woman"]:
+        gpt2 = gpt2_medido.fatos()["wte_publicado"]["analogia"]
+        frase += (
+            f" No GPT-2, publicado: ' king' {decimal(gpt2['king'])} e ' queen' "
+            f"{decimal(gpt2['queen'])}; a demonstração famosa esconde a primeira."
+        )
+    return frase
 
 
 @dataclass(frozen=True)
@@ -216,7 +262,7 @@ def placar(titulo: str, placares: list) -> Quadro:
         + [parte(p.entrada_primeiro, p.cobertas)]
         for p in placares
     ]
-    nomes = ("cobertura", "certas, livre", "certas, sem entradas", "entrada em 1º")
+    nomes = ("cabem", "tudo permitido", "sem entradas", "entrada em 1º")
     return Quadro(
         titulo, {"categoria": str, "perguntas": inteiro} | dict.fromkeys(nomes, porcento), linhas
     )
@@ -233,6 +279,18 @@ def resumo_do_conjunto(conjunto: Conjunto) -> dict[str, float]:
     return resumo
 
 
+def frase_do_conjunto(resumo: dict[str, float]) -> str:
+    """O que o placar mostra, com os números medidos: o efeito de cada escolha de protocolo."""
+    livre, sem, norm = (
+        porcento(resumo[f"analogias_{x}"])
+        for x in ("cruas_livre", "cruas_sem_entradas", "normalizadas_sem_entradas")
+    )
+    return (
+        f"proibir as entradas leva de {livre} a {sem} de acertos; normalizar as linhas antes, a "
+        f"{norm}. O mesmo modelo, três números: o protocolo faz parte do resultado."
+    )
+
+
 def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
     """O alinhamento dos pares de cada direção, ao lado de dois controles.
 
@@ -243,20 +301,26 @@ def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
     for nome, pares in palavras.listas["direcoes"].items():
         ids = palavras.ids(pares)  # (n, 2)
         if len(ids) < 3:
-            linhas.append([nome, len(ids), None, None, None, None])
+            linhas.append([nome, len(ids), None, None, None, None, None])
             continue
         certo = vetores.alinhamento(vetores.deslocamentos(modelo.wte, ids))  # (n, 2) -> (n,)
         trocas, acasos = [], []
         for _ in range(100):
             soltas = sorteio.permutation(ids.reshape(-1)).reshape(-1, 2)
-            tokens = sorteio.choice(modelo.V, ids.shape, replace=False)
+            tokens = sorteio.integers(0, modelo.V, ids.shape)
             trocas.append(vetores.alinhamento(vetores.deslocamentos(modelo.wte, soltas)).mean())
             acasos.append(vetores.alinhamento(vetores.deslocamentos(modelo.wte, tokens)).mean())
-        linhas.append([nome, len(ids), certo.mean(), certo.min(), np.mean(trocas), np.mean(acasos)])
-    colunas = ("alinhamento", "o menor", "pares trocados", "tokens ao acaso")
+        cabem = [p for p in pares if len(palavras.presentes(p)) == 2]
+        fraco = " – ".join(cabem[int(certo.argmin())])
+        linhas.append(
+            [nome, len(ids), certo.mean(), np.mean(trocas), np.mean(acasos), certo.min(), fraco]
+        )
+    colunas = ("alinhamento", "pares trocados", "tokens ao acaso", "o menor")
     return Quadro(
         "Direções: cada par aponta para onde os outros apontam?",
-        {"direção": str, "pares": inteiro} | dict.fromkeys(colunas, decimal),
+        {"direção": str, "pares": inteiro}
+        | dict.fromkeys(colunas, decimal)
+        | {"par do menor": str},
         linhas,
     )
 
@@ -267,8 +331,10 @@ class Regua:
     médias."""
 
     direcao: str
+    pontas: tuple[str, str]
     palavras: list[str]
     valores: np.ndarray
+    usada: list[bool]  # a palavra entrou na conta da direção?
 
 
 def na_regua(modelo: Modelo, palavras: Palavras) -> Regua | None:
@@ -282,21 +348,53 @@ def na_regua(modelo: Modelo, palavras: Palavras) -> Regua | None:
     meio = modelo.wte[ids].mean((0, 1))  # (n, 2, d) -> (d,)
     linhas = modelo.wte[[palavras.linha[p] for p in nomes]]  # (m, d)
     valores = (linhas - meio) @ direcao / (direcao @ direcao)  # (m, d) @ (d,) -> (m,)
-    return Regua(lista["direcao"], nomes, valores)
+    usadas = {p for par in palavras.listas["direcoes"][lista["direcao"]] for p in par}
+    return Regua(
+        lista["direcao"], tuple(lista["pontas"]), nomes, valores, [p in usadas for p in nomes]
+    )
 
 
 def quadro_da_regua(regua: Regua) -> Quadro:
-    """A régua como tabela, da ponta negativa à positiva."""
-    linhas = sorted(zip(regua.palavras, regua.valores, strict=True), key=lambda x: x[1])
-    titulo = f"Palavras na régua do {regua.direcao} (0 = meio dos pares)"
-    return Quadro(titulo, {"palavra": str, "valor": decimal}, [list(x) for x in linhas])
+    """A régua como tabela, de uma ponta à outra."""
+    linhas = sorted(
+        zip(regua.palavras, regua.valores, regua.usada, strict=True), key=lambda x: x[1]
+    )
+    baixo, alto = regua.pontas
+    return Quadro(
+        f"Palavras entre {baixo} (−0,5) e {alto} (+0,5)",
+        {"palavra": str, "valor": decimal, "fez a direção?": str},
+        [[p, v, "sim" if u else ""] for p, v, u in linhas],
+    )
+
+
+def frase_da_regua(regua: Regua) -> str:
+    """As duas palavras de fora da conta que ficaram nas pontas: o que a tabela aprendeu do texto."""
+    fora = [
+        (v, p) for p, v, u in zip(regua.palavras, regua.valores, regua.usada, strict=True) if not u
+    ]
+    if len(fora) < 2:
+        return "todas as palavras desta régua fizeram a direção: o lugar delas não prova nada."
+    (menor, um), (maior, outra) = min(fora), max(fora)
+    return (
+        f"das palavras que não fizeram a direção, {um} ({decimal(menor)}) e {outra} "
+        f"({decimal(maior)}) são os extremos. O lugar vem do texto de treino, vieses inclusos."
+    )
 
 
 # --- seção 3 -----------------------------------------------------------------------------
 
 
+def forma_do_exemplo(tok: Tokenizador, palavras: Palavras) -> Forma:
+    """A palavra de exemplo da lista; se ela não for um token só, outra que seja; se nenhuma for,
+    a linha 0, seja o que for que ela escreva."""
+    for palavra in palavras.presentes([palavras.listas["cru"], *palavras.linha]):
+        return tok.linha(palavra)
+    return Forma(tok.texto(0), tok.texto(0), 0)
+
+
 def vetor_cru(modelo: Modelo, forma: Forma, quantos: int) -> Quadro:
     """Os primeiros números da linha de uma palavra, como estão na tabela."""
+    quantos = min(quantos, modelo.d)
     linhas = [[str(i), x] for i, x in enumerate(modelo.wte[forma.id, :quantos])]
     titulo = f"{visivel(forma.texto)}, linha {forma.id}: {quantos} dos {modelo.d} números"
     return Quadro(titulo, {"coordenada": str, "valor": lambda x: decimal(x, 6)}, linhas)
@@ -326,6 +424,15 @@ def custo_da_consulta(tabela: np.ndarray, i: int, vezes: int = 7) -> Custo:
     produto, ms_produto = mediana(lambda: e @ tabela)  # (V,) @ (V, d) -> (d,)
     indice, ms_indice = mediana(lambda: tabela[i].copy())  # (V, d) -> (d,)
     return Custo(float(np.abs(produto - indice).max()), ms_produto, ms_indice)
+
+
+def frase_do_custo(modelo: Modelo, custo: Custo) -> str:
+    """Quantas multiplicações o produto desperdiça, e quantas vezes mais ele demorou."""
+    vezes = inteiro(round(custo.ms_produto / custo.ms_indice, -1))
+    return (
+        f"o produto faz |V|·d = {inteiro(modelo.V * modelo.d)} multiplicações (e não os "
+        f"|V| = {inteiro(modelo.V)} que a apostila diz), quase todas por zero: {vezes} vezes mais lento."
+    )
 
 
 def quadro_do_custo(modelo: Modelo, custo: Custo) -> Quadro:
@@ -387,6 +494,17 @@ def defasagens(nome: str, wpe: np.ndarray) -> Quadro:
     return Quadro(f"{nome}: semelhança a cada distância", colunas, linhas)
 
 
+def frase_da_defasagem(quadro: Quadro) -> str:
+    """O que a tabela de distâncias mostra, com os números dela."""
+    if not quadro.linhas:
+        return "há posições de menos para comparar distâncias."
+    (perto, _, um), (longe, _, muito) = quadro.linhas[0], quadro.linhas[-1]
+    return (
+        f"sem a linha média, {decimal(um)} à distância {perto} e {decimal(muito)} à distância "
+        f"{longe}. Ninguém mandou: o que houver de ordem aqui, o treino descobriu sozinho."
+    )
+
+
 def gpt2_linhas() -> Quadro:
     """Os cossenos entre as linhas 0, 1, 2 e 500 do GPT-2 verdadeiro, medidos uma vez."""
     medido = gpt2_medido.fatos()["wpe_medido"]
@@ -394,6 +512,15 @@ def gpt2_linhas() -> Quadro:
     linhas = [[n, *c] for n, c in zip(nomes, medido["cossenos"], strict=True)]
     colunas = {"linha": str} | dict.fromkeys(nomes, decimal)
     return Quadro("GPT-2, medido: cossenos entre posições", colunas, linhas)
+
+
+def frase_do_exercicio_3() -> str:
+    """A resposta do exercício 3, com os números medidos na wpe verdadeira."""
+    c = gpt2_medido.fatos()["wpe_medido"]["cossenos"]
+    return (
+        f"vizinhas se parecem: as linhas 1 e 2 dão {decimal(c[1][2])}, e 1 e 500, {decimal(c[1][3])}. A "
+        f"exceção é a linha 0, que dá só {decimal(c[0][1])} com a 1. Ninguém disse isso ao modelo."
+    )
 
 
 def gpt2_normas() -> Quadro:
@@ -422,8 +549,20 @@ def explicar_limite(dono: Modelo) -> str:
 
 
 def partes_da_entrada(modelo: Modelo, ids: list[int]) -> Quadro:
-    """O tamanho do conteúdo, da posição e da soma, token a token, e o cosseno entre as partes."""
+    """O tamanho do conteúdo, da posição e da soma, token a token, e o cosseno entre as partes.
+
+    Num modelo sem wpe só há o conteúdo: a posição nula nem direção teria.
+    """
     o_que, onde = entrada.partes_de_h0(modelo, ids)  # (n, d), (n, d)
+    if modelo.wpe is None:
+        return Quadro(
+            "O tamanho de cada linha de h₀ (aqui, só o conteúdo)",
+            {"token": str, "‖h₀‖": decimal},
+            [
+                [visivel(modelo.tokenizador.texto(i)), np.linalg.norm(x)]
+                for i, x in zip(ids, o_que, strict=True)
+            ],
+        )
     linhas = [
         [visivel(modelo.tokenizador.texto(i))]
         + [np.linalg.norm(x), np.linalg.norm(p), np.linalg.norm(x + p), vetores.cosseno(x, p)]
@@ -554,6 +693,36 @@ def economia(modelo: Modelo) -> Quadro:
     )
 
 
+def economia_do_gpt2() -> Quadro:
+    """A mesma conta para o GPT-2 small, só da arquitetura: as duas divisões que se confundem."""
+    t = arquitetura.TAMANHOS["gpt2"]
+    uma, total = t.vocab * t.n_embd, sum(arquitetura.formula(t).values())
+    return Quadro(
+        "E no GPT-2 small, contado da arquitetura",
+        {"modelo": str, "parâmetros": inteiro, "parte que é uma wte": porcento},
+        [
+            ["amarrado, como ele é", total, uma / total],
+            ["se fosse solto", total + uma, uma / (total + uma)],
+        ],
+    )
+
+
+def proximos_tokens(modelo: Modelo, passagem: entrada.Passagem, k: int) -> Quadro:
+    """Os k tokens mais prováveis depois da frase: as linhas de wte mais parecidas, em produto
+    interno, com o último estado do modelo."""
+    logits = passagem.logits[-1].astype(np.float64)  # (n, V) -> (V,)
+    probabilidades = np.exp(logits - logits.max())
+    probabilidades /= probabilidades.sum()
+    return Quadro(
+        "Os tokens que mais se parecem com o último estado (logit = h_final · linha)",
+        {"token": str, "id": str, "logit": decimal, "probabilidade": porcento},
+        [
+            [visivel(modelo.tokenizador.texto(i)), str(i), logits[i], probabilidades[i]]
+            for i in vetores.mais_altos(logits, k)
+        ],
+    )
+
+
 # --- seções 7 e 8 ------------------------------------------------------------------------
 
 
@@ -576,12 +745,12 @@ def correcoes(gpt2: Tokenizador) -> Quadro:
         ],
         [
             "gato = 4899, cachorro = 5257",
-            f"4899 é {visivel(gpt2.texto(4899))}; 5257 é {visivel(gpt2.texto(5257))}",
+            f"4899 é {visivel(gpt2.texto(4899))}\n5257 é {visivel(gpt2.texto(5257))}",
             "ids de exemplo são ditos hipotéticos",
         ],
         [
             "a frase do Brasil tem 5 tokens",
-            f"tem {len(frase)}: " + " ".join(visivel(gpt2.texto(i)) for i in frase),
+            f"tem {len(frase)}: " + "|".join(gpt2.texto(i) for i in frase),
             "contamos com o tokenizador",
         ],
         [
@@ -616,13 +785,13 @@ def tamanhos() -> tuple[Quadro, list[Conferencia]]:
         maior, _forma = arquitetura.maior_matriz(t)
         linhas.append(
             [t.nome, t.n_layer, t.n_embd, total, conta["wte"], conta["wte"] / total]
-            + [maior, bytes_ / 1e6, bytes_ / 2**20]
+            + [maior, conta["MLP: c_fc"] // t.n_layer, bytes_ / 1e6, bytes_ / 2**20]
         )
         conferencias.append(Conferencia(f"{t.nome}: parâmetros", total, t.publicado))
         pior = max(abs(a_mao[p] - conta[p]) for p in conta)
         conferencias.append(Conferencia(f"{t.nome}: pior peça da conta à mão", pior))
     colunas = {"modelo": str, "camadas": inteiro, "d": inteiro, "parâmetros": inteiro}
-    colunas |= {"wte": inteiro, "parte de wte": porcento, "a maior": str}
+    colunas |= {"wte": inteiro, "parte de wte": porcento, "maior matriz": str, "uma c_fc": inteiro}
     colunas |= {"MB": lambda x: decimal(x, 1), "MiB": lambda x: decimal(x, 1)}
     return Quadro(
         "Os quatro GPT-2, contados da arquitetura (em MB: wte + wpe, float32)", colunas, linhas

@@ -5,23 +5,28 @@ import numpy as np
 from nucleo import arquitetura, gpt2_medido, graficos, tabela_posicoes
 from nucleo import experimentos_02 as exp
 from nucleo.modelos import Modelo
+from nucleo.unidades import decimal, inteiro
 
 
 def analogias(conjunto: exp.Conjunto, nome: str):
     """Acertos por categoria, linhas cruas: com tudo permitido e sem as entradas."""
-    linhas = [x for x in exp.placar("", conjunto.cruas).linhas if x[3] is not None]
+    placares = [p for p in conjunto.cruas if p.cobertas]
+    linhas = exp.placar("", placares).linhas
+    nomes = [f"{p.nome} ({inteiro(p.cobertas)})" for p in placares]
     series = {
         "tudo permitido": [100 * x[3] for x in linhas],
         "sem as entradas": [100 * x[4] for x in linhas],
     }
-    titulo = f"Analogias certas em {nome}"
-    return graficos.barras([x[0] for x in linhas], series, titulo, "% das perguntas cobertas")
+    titulo = f"{nome}: analogias certas, linhas cruas (perguntas que cabem)"
+    return graficos.barras(nomes, series, titulo, "% das perguntas que cabem")
 
 
 def regua(r: exp.Regua, nome: str):
-    """As palavras ao longo da direção."""
-    titulo = f"Direção «{r.direcao}» em {nome}"
-    return graficos.regua(r.palavras, r.valores, titulo, "projeção (±0,5: pontas médias dos pares)")
+    """As palavras ao longo da direção; vazadas, as que fizeram a direção."""
+    baixo, alto = r.pontas
+    titulo = f"{nome}: palavras na direção do {r.direcao}"
+    eixo = f"← {baixo}      projeção      {alto} →"
+    return graficos.regua(r.palavras, r.valores, r.usada, titulo, eixo)
 
 
 def mapa_de_posicoes(nome: str, cossenos: np.ndarray):
@@ -44,13 +49,13 @@ def defasagem(dono: Modelo | None):
         # As últimas distâncias têm um ou dois pares: ruído, não curva.
         n = max(2, int(0.95 * len(y)))
         curvas[f"{dono.nome}, medido agora"] = (np.arange(1, n), y[1:n])
-    titulo = "Semelhança entre posições à distância k"
-    return graficos.curvas(curvas, titulo, "distância k", "cosseno médio", zero=True)
+    titulo = "Semelhança entre posições, por distância"
+    return graficos.curvas(curvas, titulo, "distância (em tokens)", "cosseno médio", zero=True)
 
 
 def gpt2_mapa():
     """O mapa de posições do GPT-2 verdadeiro, uma linha a cada 16."""
-    titulo = "GPT-2, medido: cosseno entre posições"
+    titulo = "GPT-2, medido: cosseno entre posições (1 linha a cada 16)"
     return graficos.mapa_de_calor(
         gpt2_medido.cossenos_64(), titulo, "posição", "posição", extensao=1024
     )
@@ -60,19 +65,29 @@ def gpt2_helice():
     """A hélice do GPT-2 verdadeiro, sem a linha 0 (fora da curva) nem a 1023 (sem treino)."""
     pontos, _ = gpt2_medido.componentes()  # (1024, 3)
     titulo = "GPT-2, medido: a hélice de wpe (linhas 1 a 1022)"
-    return graficos.helice(pontos[1:1023], None, titulo, inicio=1)
+    acumulada = gpt2_medido.fatos()["wpe_medido"]["pca_acumulada"][:3]
+    return graficos.helice(pontos[1:1023], np.diff([0, *acumulada]), titulo, inicio=1)
 
 
 def ortogonais(gauss: np.ndarray, acaso: np.ndarray, modelo: Modelo):
     """Vetores sorteados contra linhas de wte: onde ficam os cossenos."""
     grupos = {"vetores sorteados": gauss, f"linhas de wte ({modelo.nome})": acaso}
-    titulo = f"Cosseno entre dois vetores de {modelo.d} dimensões"
-    return graficos.histogramas(grupos, titulo, "cosseno", {"1/√d": modelo.d**-0.5})
+    desvio = modelo.d**-0.5
+    titulo = f"{modelo.nome}: cosseno entre dois vetores de {modelo.d} dimensões"
+    marcas = {f"±1/√d = ±{decimal(desvio)}": (desvio, -desvio)}
+    return graficos.histogramas(grupos, titulo, "cosseno", marcas)
 
 
 def pecas():
     """Onde moram os parâmetros dos quatro GPT-2, em partes de 100."""
     contas = {n: arquitetura.contar(n) for n in arquitetura.TAMANHOS}
-    partes = {p: [100 * c[p] / sum(c.values()) for c in contas.values()] for p in arquitetura.PECAS}
+    # A LayerNorm não chega a 0,1 %: na figura seria um nome sem barra.
+    partes = {
+        p if p in ("wte", "wpe") else f"{p}, todas as camadas": [
+            100 * c[p] / sum(c.values()) for c in contas.values()
+        ]
+        for p in arquitetura.PECAS
+        if p != "LayerNorm"
+    }
     titulo = "Onde moram os parâmetros"
     return graficos.pilhas(list(contas), partes, titulo, "% do modelo (cabeça amarrada)")

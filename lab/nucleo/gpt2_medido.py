@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from nucleo import caminhos, tabela_posicoes, vetores
-from nucleo.modelos import Modelo
+from nucleo.modelos import Modelo, tokenizador_gpt2
 from nucleo.saida import Conferencia
 
 PASTA = caminhos.DADOS / "gpt2_medido"
@@ -48,10 +48,10 @@ def parece_gpt2_small(modelo: Modelo) -> bool:
     A linha 0 de wpe sozinha não basta para *ser* o GPT-2 (o distilgpt2 tem a mesma): basta
     para valer a pena conferir, e a conferência olha wte também.
     """
-    if modelo.nome == "gpt2":
-        return True
     if modelo.wte.shape != (50257, 768) or modelo.wpe is None:
         return False
+    if modelo.do_hub:
+        return True
     v = next(v for v in fatos()["verificacoes"] if v["id"] == "wpe_linha_0")
     return bool(np.abs(modelo.wpe[0, : len(v["valores"])] - v["valores"]).max() <= v["tolerancia"])
 
@@ -74,7 +74,9 @@ def conferir_pesos(modelo: Modelo) -> list[Conferencia]:
 
 def conferir_medidas(modelo: Modelo, normas: np.ndarray) -> list[Conferencia]:
     """Normas, cossenos, analogia e PCA do modelo contra os números publicados do GPT-2."""
-    linha = {p: modelo.tokenizador.linha(p).id for p in ("king", "man", "woman", "queen")}
+    # Os ids são os do BPE do GPT-2: outro tokenizador acharia outras linhas, ou nenhuma.
+    gpt2 = tokenizador_gpt2()
+    linha = {p: gpt2.linha(p).id for p in ("king", "man", "woman", "queen")}
     alvo = vetores.vetor_da_analogia(modelo.wte, linha["king"], linha["man"], linha["woman"])
     medido = {
         "norma_media": normas.mean(),

@@ -30,7 +30,7 @@ ESTILO = {
     "axes.grid": True,
     "grid.alpha": 0.3,
     "figure.dpi": 110,
-    "axes.formatter.use_locale": False,
+    "text.parse_math": False,  # um $ no nome de um modelo é um $, não uma fórmula
 }
 
 
@@ -111,24 +111,30 @@ def curvas(
         if log_x:
             eixo.set_xscale("log")
         eixo.set(title=titulo, xlabel=eixo_x, ylabel=eixo_y)
-        if len(series) > 1:
-            eixo.legend()
+        # Uma curva só também diz de quem é: na parede, o título não basta.
+        eixo.legend()
     return figura
 
 
 def histogramas(
-    grupos: dict[str, np.ndarray], titulo: str, eixo_x: str, marcas: dict[str, float] | None = None
+    grupos: dict[str, np.ndarray],
+    titulo: str,
+    eixo_x: str,
+    marcas: dict[str, tuple[float, ...]] | None = None,
 ) -> Figure:
-    """Histogramas sobrepostos {nome: valores}, em densidade; `marcas` são linhas verticais."""
+    """Histogramas sobrepostos {nome: valores}, em densidade; `marcas` {nome: (x, …)} são linhas
+    verticais."""
     with matplotlib.rc_context(ESTILO):
         figura, eixo = _nova()
         tudo = np.concatenate(list(grupos.values()))
         faixas = np.linspace(tudo.min(), tudo.max(), 90)
         for i, (nome, valores) in enumerate(grupos.items()):
             eixo.hist(valores, faixas, density=True, alpha=0.55, color=CORES[i], label=nome)
-        for i, (nome, x) in enumerate((marcas or {}).items()):
-            eixo.axvline(x, color=PRETO, linestyle=TRACOS[i + 1], linewidth=2, label=nome)
-        eixo.set(title=titulo, xlabel=eixo_x, ylabel="densidade")
+        for i, (nome, lugares) in enumerate((marcas or {}).items()):
+            for x in lugares:
+                eixo.axvline(x, color=PRETO, linestyle=TRACOS[i + 1], linewidth=2, label=nome)
+                nome = None  # uma entrada só na legenda
+        eixo.set(title=titulo, xlabel=eixo_x, ylabel="frequência (densidade)")
         eixo.legend()
     return figura
 
@@ -147,6 +153,9 @@ def barras(rotulos: list[str], series: dict[str, list[float]], titulo: str, eixo
                 color=CORES[i],
                 label=nome,
             )
+        for grupo in eixo.containers:
+            # O valor na ponta: uma barra de 0 % não pode parecer dado que falta.
+            eixo.bar_label(grupo, fmt=lambda v: f"{v:.0f}", padding=4, fontsize=12)
         eixo.set_yticks(y, rotulos)
         eixo.invert_yaxis()
         eixo.set(title=titulo, xlabel=eixo_x)
@@ -171,23 +180,47 @@ def pilhas(rotulos: list[str], partes: dict[str, list[float]], titulo: str, eixo
                 label=nome,
             )
             base += np.array(valores)
+        # A primeira pilha é a de que se fala: leva o número dentro.
+        eixo.bar_label(
+            eixo.containers[0],
+            fmt=lambda v: f"{v:.0f}%",
+            label_type="center",
+            color="white",
+            weight="bold",
+        )
+        eixo.grid(visible=False)
+        eixo.set_xlim(0, 100)
         eixo.invert_yaxis()
         eixo.set(title=titulo, xlabel=eixo_x)
-        figura.legend(loc="outside lower center", ncols=4)
+        figura.legend(loc="outside lower center", ncols=2)
     return figura
 
 
-def regua(palavras: list[str], valores: np.ndarray, titulo: str, eixo_x: str) -> Figure:
-    """Palavras ao longo de um eixo, cada uma na sua altura para os nomes não se cobrirem."""
+def regua(
+    palavras: list[str], valores: np.ndarray, vazadas: list[bool], titulo: str, eixo_x: str
+) -> Figure:
+    """Palavras ao longo de um eixo, cada uma na sua altura para os nomes não se cobrirem.
+
+    `vazadas` marca as palavras que entraram na conta do eixo: o lugar delas não é surpresa.
+    """
     with matplotlib.rc_context(ESTILO | {"axes.grid.axis": "x"}):
-        figura, eixo = _nova(11, 1.8 + 0.42 * len(palavras))
+        figura, eixo = _nova(11, 2.4 + 0.42 * len(palavras))
         ordem = np.argsort(valores)
         y = np.arange(len(palavras))
+        oca = np.array(vazadas)[ordem]
         eixo.hlines(y, 0, valores[ordem], color="0.75", linewidth=2)
-        eixo.plot(valores[ordem], y, "o", color=AZUL, markersize=10)
+        for quais, fundo, nome in (
+            (~oca, AZUL, "de fora da conta"),
+            (oca, "white", "fez a direção"),
+        ):
+            eixo.plot(
+                valores[ordem][quais], y[quais], "o", color=AZUL, markerfacecolor=fundo,
+                markersize=11, markeredgewidth=2.2, label=nome,
+            )  # fmt: skip
         eixo.axvline(0, color="0.4", linewidth=1)
         eixo.set_yticks(y, [palavras[i] for i in ordem])
         eixo.set(title=titulo, xlabel=eixo_x)
+        figura.legend(loc="outside lower center", ncols=2)
     return figura
 
 
@@ -208,8 +241,9 @@ def helice(
         espaco.scatter(*pontos.T, c=tom, s=12, depthshade=False)
         for i in np.linspace(0, n - 1, aneis).astype(int):
             espaco.text(*pontos[i], f" {i + inicio}", fontsize=14, weight="bold")
-        espaco.set(xlabel="PC1", ylabel="PC2", zlabel="PC3")
-        espaco.tick_params(labelsize=10)
+        espaco.set(xlabel="1ª componente", ylabel="2ª", zlabel="3ª")
+        for reta in (espaco.xaxis, espaco.yaxis, espaco.zaxis):
+            reta.set_ticklabels([])  # na projeção os números não se leem; estão ao lado, em 2-D
         espaco.set_box_aspect(None, zoom=0.88)  # sem isto o nome do eixo PC3 é cortado
         for k in range(pontos.shape[1]):
             extra = "" if fracao is None else f" ({100 * fracao[k]:.0f} %)"
@@ -218,7 +252,7 @@ def helice(
                 pontos[:, k],
                 color=CORES[k],
                 linestyle=TRACOS[k],
-                label=f"PC{k + 1}{extra}",
+                label=f"{k + 1}ª componente{extra}",
             )
         plano.set(xlabel="posição", ylabel="coordenada")
         plano.legend()

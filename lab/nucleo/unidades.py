@@ -17,8 +17,8 @@ def cientifico(x: float, casas: int = 1) -> str:
 
 
 def porcento(x: float, casas: int = 1) -> str:
-    """Fração -> porcentagem: 0.31 -> '31,0 %'."""
-    return decimal(100 * x, casas) + " %"
+    """Fração -> porcentagem: 0.31 -> '31,0%'."""
+    return decimal(100 * x, casas) + "%"
 
 
 def megabytes(n: int) -> str:

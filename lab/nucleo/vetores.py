@@ -80,7 +80,7 @@ def vizinhos(
 def vetor_da_analogia(
     tabela: np.ndarray, a: int, b: int, c: int, normas: np.ndarray | None = None
 ) -> np.ndarray:
-    """O vetor a − b + c: «rei − homem + mulher». a, b, c são ids; devolve (d,).
+    """O vetor a − b + c: “rei − homem + mulher”. a, b, c são ids; devolve (d,).
 
     Sem `normas`, soma as linhas cruas (o protocolo da apostila). Com `normas`, cada linha é
     encolhida para comprimento 1 antes (o protocolo do gensim): a resposta pode mudar.
@@ -184,22 +184,26 @@ def cossenos_de_pares(
 
 
 def classificar_vizinho(palavra: str, vizinho: str) -> str:
-    """Devolve "forma" se o vizinho é a mesma palavra com outra cara; "sentido" se é outra.
+    """Devolve "forma" se o vizinho é a mesma palavra com outra grafia; "palavra" se é outra.
 
-    Forma: difere só em maiúsculas, espaço, acento ou flexão regular (plural, -ed, -ing…).
-    É uma regra de grafia, não de dicionário: `mice` conta como sentido para `mouse`.
+    Forma: difere só em maiúsculas, espaço, acento, plural ou flexão regular (-ed, -ing). É uma
+    regra de grafia, não de dicionário: `mice` conta como outra palavra para `mouse`, e `happier`
+    para `happy`.
     """
     a, b = _raiz(palavra), _raiz(vizinho)
     if not b:
-        return "sentido"
+        return "palavra"
     if a == b:
         return "forma"
-    curto, longo = sorted((a, b), key=len)
-    sufixo = longo[len(curto) :] if longo.startswith(curto) else None
-    return "forma" if sufixo in _FLEXOES and len(curto) >= 2 else "sentido"
-
-
-_FLEXOES = {"s", "es", "'s", "ed", "d", "ing", "ly"}
+    curta, longa = sorted((a, b), key=len)
+    if not longa.startswith(curta):
+        # city, cities: o y vira i antes do plural.
+        y = curta.endswith("y") and longa == curta[:-1] + "ies"
+        return "forma" if y else "palavra"
+    # Raiz curta com flexão comprida costuma ser coincidência: be e bed, car e caring.
+    minimo = {"s": 2, "es": 3, "'s": 2, "ed": 4, "d": 4, "ing": 4}
+    sobra = longa[len(curta) :]
+    return "forma" if len(curta) >= minimo.get(sobra, 99) else "palavra"
 
 
 def _raiz(texto: str) -> str:

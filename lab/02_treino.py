@@ -1,0 +1,237 @@
+"""Apostila 02 · Treino: a wpe e a matriz amarrada, vistas enquanto um mini GPT-2 aprende.
+
+Duas perguntas da apostila não se respondem com pesos prontos. O modelo aprendeu sozinho que
+posições vizinhas se parecem? E amarrar entrada e saída ajuda ou atrapalha, com dois gradientes
+caindo na mesma matriz? A resposta é um experimento, em três atos.
+
+O que você vai ver: o cosseno entre posições vizinhas subir de zero; o gradiente da matriz
+amarrada aberto em dois; e seis treinos, três amarrados e três soltos, nos mesmos dados.
+
+Quanto demora: uns 8 minutos em dois núcleos; com --rapido, uns 2; sem corpus, 20 segundos.
+Como rodar:    python lab/02_treino.py --corpus PASTA             tudo
+               python lab/02_treino.py --corpus PASTA --rapido    para a aula
+               python lab/02_treino.py                            o que o mini pronto conta
+               python lab/02_treino.py --corpus PASTA --secao 1   só a wpe
+O corpus é uma pasta de .txt em UTF-8; data/mini/LEIAME.md diz onde está o nosso. A variável
+LAB_CORPUS vale por --corpus. Ctrl-C no ato 1 para o treino e segue com o que ele aprendeu.
+O que fica:    outputs/02_treino/ (relatorio.md, tabelas em CSV, figuras, resultado.json)
+"""
+
+# %% Botões: o que dá para mexer sem ler o resto
+LETRAS = {"d": 128, "camadas": 4, "cabecas": 4, "posicoes": 128}  # ato 1: um token por letra
+PAGINA = {"d": 48, "camadas": 2, "cabecas": 2, "posicoes": 64}  # ato 1 sem corpus: uma página
+PASSOS_LETRAS, LOTE_LETRAS = 800, 16  # sem corpus ou com --rapido, 300 passos
+TOKENS = {"d": 128, "camadas": 2, "cabecas": 4, "posicoes": 64}  # atos 2 e 3: BPE
+PASSOS_TOKENS, LOTE_TOKENS = 400, 32  # com --rapido, 200 passos
+VOCABULARIO = 2048  # tokens do BPE dos atos 2 e 3
+SEMENTES = (1, 2, 3)  # com --rapido, só a primeira
+AQUECIMENTO = 50  # passos até a taxa de aprendizado cheia
+SECOES = {
+    1: "A wpe tomando forma",
+    2: "Uma matriz, dois gradientes",
+    3: "Amarrada contra solta",
+}
+
+import os
+
+# A linha de comando vem antes das bibliotecas pesadas: --help responde na hora.
+from aula import Aula
+
+
+def opcoes(p):
+    p.add_argument("--corpus", metavar="PASTA", help="pasta com os .txt, em UTF-8")
+    p.add_argument("--rapido", action="store_true", help="menos passos e uma semente só")
+
+
+aula = Aula("02_treino", __doc__, SECOES, opcoes, usa_modelo=False)
+
+import numpy as np
+import torch
+
+from nucleo import arquitetura, mini, modelos
+from nucleo import experimentos_treino as exp
+from nucleo import treino as tr
+from nucleo.saida import Conferencia
+
+torch.use_deterministic_algorithms(True)  # duas execuções, as mesmas tabelas
+corpus = exp.abrir_material(aula.args.corpus or os.environ.get("LAB_CORPUS"), VOCABULARIO)
+if aula.args.rapido or not corpus:
+    PASSOS_LETRAS, PASSOS_TOKENS, SEMENTES = 300, 200, SEMENTES[:1]
+if corpus:
+    aula.diga(f"Corpus: {corpus.resumo}.")
+else:
+    aula.diga(
+        "**Sem corpus** (não veio `--corpus PASTA`): o ato 1 treina só na página que vem com o mini, o "
+        "ato 2 usa o mini pronto, e o ato 3 fica de fora. `data/mini/LEIAME.md` diz onde está o texto."
+    )
+
+
+def novo_treino(forma, fita, passos, lote, vocabulario, semente, amarrado=True):
+    """Um GPT-2 recém-sorteado e a receita dele: a semente decide os pesos e os lotes."""
+    modelo = tr.novo_gpt2(vocabulario, **forma, semente=semente, amarrado=amarrado)
+    receita = tr.Receita(passos, lote, forma["posicoes"], aquecimento=AQUECIMENTO, semente=semente)
+    return tr.Treino(modelo, fita, receita)
+
+
+# %% 1 · A wpe tomando forma
+if aula.secao(1):
+    aula.diga(
+        "A wpe nasce sorteada: nenhuma linha sabe quem é sua vizinha. Medimos o cosseno médio entre as "
+        "linhas i e i+k, tirada a linha média. Antes, um brinquedo: oito posições numa roda."
+    )
+    angulo = 2 * np.pi * np.arange(8) / 8
+    roda = np.stack([np.cos(angulo), np.sin(angulo)], axis=1)  # (8,) -> (8, 2)
+    contas = zip((1, 2, 4), tr.cosseno_por_defasagem(roda, (1, 2, 4)), strict=True)
+    esperado = {1: np.sqrt(0.5), 2: 0.0, 4: -1.0}  # 45°, 90° e 180° de distância
+    na_roda = [Conferencia(f"k = {k}", m, float(esperado[k]), 1e-12) for k, m in contas]
+    aula.conferir("1_roda", "Na roda, k posições são k vezes 45°", na_roda)
+
+    # Um token por letra: o treino é curto, e a ordem das letras dá muito a aprender.
+    texto = corpus.texto if corpus else mini.trecho()
+    alfabeto = tr.alfabeto(texto)
+    fita = alfabeto.codificar(texto)  # (n,)
+
+    def letras(fita, rotulo):
+        forma = LETRAS if corpus else PAGINA
+        partes = (forma, fita, PASSOS_LETRAS, LOTE_LETRAS, len(alfabeto.letras), SEMENTES[0])
+        treino = novo_treino(*partes)
+        return exp.acompanhar_wpe(treino, aula.treinar(treino, rotulo, parar_com_ctrl_c=True))
+
+    # Medimos nas marcas: passo 0, e depois cada vez mais espaçadas. A primeira linha é o sorteio.
+    ao_vivo = letras(fita, "GPT-2 de letras")
+    aula.quadro("1_ao_vivo", exp.quadro_da_wpe("A wpe de um GPT-2 de letras, ao vivo", ao_vivo))
+    aula.repare("k = 1 sai de zero e sobe; as outras vêm atrás, e quanto mais longe, menos.")
+    aula.figura("1_ao_vivo", "a wpe ao vivo", exp.figura_da_wpe, "letras, ao vivo", ao_vivo)
+
+    # O controle tem tudo igual, menos a ordem: só ela pode ter ensinado as posições.
+    aula.diga("**Controle**: o mesmo modelo e as mesmas letras, mas em ordem sorteada.")
+    controle = letras(tr.embaralhar(fita, SEMENTES[0]), "controle embaralhado")
+    aula.quadro("1_controle", exp.quadro_da_wpe("O controle: letras embaralhadas", controle))
+    sem_ordem = [Conferencia("cosseno com k = 1, no fim", controle[-1].cossenos[0], 0.0, 0.2)]
+    aula.conferir("1_sem_ordem", "Embaralhadas, não nasce vizinhança", sem_ordem)
+    aula.repare(
+        "mesmas letras, mesmo otimizador, e nada: quem ensina as posições é a ordem do texto."
+    )
+
+    # O mini é outro tamanho de modelo e outro tokenizer: a história é a mesma, o relógio não.
+    do_mini = exp.retratos_do_mini()
+    aula.diga("Os **retratos** do mini: sua wpe, guardada de tempos em tempos no treino longo.")
+    aula.quadro("1_mini", exp.quadro_da_wpe("A wpe do mini ao longo do treino (retratos)", do_mini))
+    aula.repare("a perda cai bem antes de a wpe mexer: primeiro as palavras, depois as posições.")
+    aula.figura("1_mini", "a wpe do mini", exp.figura_da_wpe, "mini, retratos", do_mini)
+
+    # O fim de cada treino lado a lado; o GPT-2 é onde um treino muito mais longo chega.
+    no_fim = {  # modelo -> cosseno em cada defasagem, no último passo
+        "letras, em ordem": ao_vivo[-1].cossenos,
+        "letras, embaralhadas": controle[-1].cossenos,
+        "mini": do_mini[-1].cossenos,
+        "GPT-2 (medido à parte)": exp.gpt2_verdadeiro(),
+    }
+    aula.quadro("1_no_fim", exp.quadro_do_fim(no_fim))
+    aula.figura("1_no_fim", "o cosseno contra a distância", exp.figura_do_fim, no_fim)
+    for nome, cossenos in no_fim.items():
+        for k, valor in zip(exp.DEFASAGENS, cossenos, strict=True):
+            aula.resultado(f"1_wpe.k{k}", valor, "cosseno", modelo=nome)
+    aula.repare(
+        "ninguém disse que 7 vem depois de 6; a ordem do texto disse. O GPT-2 leu muito mais."
+    )
+    aula.codigo(tr.cosseno_por_defasagem, tr.grupos_de_parametros)
+
+# %% 2 · Uma matriz, dois gradientes
+caminhos = None  # o gradiente aberto em dois, ao longo do primeiro treino amarrado
+corridas = {}  # (semente, amarrada?) -> corrida: o ato 3 não treina de novo o que o ato 2 treinou
+
+
+def correr(semente, amarrado, caminhos=None):
+    """Um treino dos atos 2 e 3, do começo ao fim, com a validação medida pelo caminho."""
+    partes = (TOKENS, corpus.tokens, PASSOS_TOKENS, LOTE_TOKENS, VOCABULARIO)
+    treino = novo_treino(*partes, semente, amarrado)
+    passos = aula.treinar(treino, f"{'amarrada' if amarrado else 'solta'}, semente {semente}")
+    curva = exp.acompanhar_validacao(treino, passos, corpus.tokens_de_fora, caminhos)
+    return exp.Corrida(semente, amarrado, treino, curva)
+
+
+if aula.secao(2):
+    aula.diga(
+        "Amarrada, a matriz E trabalha duas vezes: é consultada na entrada, e na saída dá os logits, "
+        "h·Eᵀ. O gradiente dela é a soma de dois. Brinquedo: y = w·w, com w = 3."
+    )
+    w = torch.tensor(3.0, requires_grad=True)
+    (w * w).backward()  # cada w recebe 3 do outro; o mesmo w recebe os dois
+    produto = [Conferencia("dy/dw = 3 + 3", float(w.grad), 6.0)]
+    aula.conferir("2_brinquedo", "A regra do produto é a soma dos dois caminhos", produto)
+
+    # O lote é sempre o mesmo, de texto que o modelo não treina: só o modelo muda entre as linhas.
+    if corpus:
+        caminhos = exp.Caminhos(corpus.tokens_de_fora, TOKENS["posicoes"], LOTE_TOKENS)
+        corridas[SEMENTES[0], True] = correr(SEMENTES[0], True, caminhos)
+        quem = "BPE, amarrada"
+    else:
+        aula.diga("Sem corpus: o **mini**, ao nascer e treinado, numa página que ele nunca viu.")
+        do_repositorio = modelos.abrir("mini")
+        pagina = np.array(do_repositorio.tokenizador.ids(mini.trecho()))  # (n,)
+        caminhos = exp.Caminhos(pagina, 64, 8)
+        caminhos.medir(0, mini.recem_nascido())
+        caminhos.medir(mini.resultados()["passo"], do_repositorio.completo())
+        quem = "mini"
+    aula.quadro("2_caminhos", caminhos.quadro(quem))
+    # A identidade é exata em papel; em float32, sobra o arredondamento da última soma.
+    soma = [Conferencia("em todos os passos acima", caminhos.diferenca, 0.0, 1e-6)]
+    aula.comparar("2_soma", "Entrada + saída contra o gradiente do autograd", soma)
+    aula.repare(
+        "a entrada só toca as linhas dos tokens do lote; a saída toca todas, sempre, até as que só "
+        "aprendem a não vir."
+    )
+    aula.figura("2_caminhos", "as normas dos dois gradientes e o cosseno", caminhos.figura)
+    aula.resultado("2_cosseno", caminhos.cosseno, "cosseno", modelo=quem)
+    aula.resultado("2_razao", caminhos.razao, "norma da saída / norma da entrada", modelo=quem)
+    aula.codigo(tr.dois_caminhos)
+
+# %% 3 · Amarrada contra solta
+if aula.secao(3):
+    aula.diga(
+        "Solta, a saída tem matriz própria, e o modelo cresce |V|·d. Mesma semente, mesmos dados, "
+        "mesmos passos; as duas matrizes da solta nascem cópias da amarrada."
+    )
+    # Contado da arquitetura, peça por peça. 24 % de 163 M, não de 124 M: a apostila mistura os dois.
+    pecas = arquitetura.formula(arquitetura.TAMANHOS["gpt2"])
+    wte, amarrado = pecas["wte"], sum(pecas.values())  # |V|·d, e o modelo inteiro
+    fracoes = [
+        Conferencia("GPT-2: |V|·d em milhões", wte / 1e6, 38.6, 0.05),
+        Conferencia("fração do GPT-2 amarrado (124,4 M)", wte / amarrado, 0.31, 0.005),
+        Conferencia("fração do GPT-2 solto (163,0 M)", wte / (amarrado + wte), 0.237, 0.005),
+    ]
+    aula.conferir("3_economia", "O que se poupa no GPT-2 de verdade", fracoes)
+    if corpus:
+        # Pareados: a cada semente, uma amarrada e uma solta veem os mesmos lotes na mesma ordem.
+        for semente in SEMENTES:
+            for amarrado in (True, False):
+                if (semente, amarrado) not in corridas:
+                    corridas[semente, amarrado] = correr(semente, amarrado)
+        disputa = exp.Comparacao(corridas.values(), corpus.frequentes)
+        aula.quadro("3_perdas", disputa.quadro_das_perdas())
+        aula.quadro("3_curvas", disputa.quadro_das_curvas())
+        aula.figura("3_curvas", "validação de cada matriz, com a dispersão", disputa.figura)
+        # Os vetores de modelos diferentes não se comparam número a número; quem é vizinho de quem, sim.
+        aula.quadro("3_semelhancas", disputa.quadro_das_semelhancas())
+        aula.repare(
+            "Press e Wolf (2017) dizem que a amarrada se parece com a de saída: compare as duas "
+            "primeiras colunas."
+        )
+        aula.quadro("3_argumentos", disputa.quadro_dos_argumentos(caminhos))
+        if len(SEMENTES) == 1:
+            aula.diga("Uma semente só não diz se a diferença é acaso: rode sem `--rapido`.")
+        entrada, saida, _ = disputa.semelhancas().mean(0).tolist()
+        aula.resultado(
+            "3_diferenca", float(disputa.diferencas.mean()), "nats por token", modelo="BPE"
+        )
+        aula.resultado("3_como_a_entrada", entrada, "Spearman", modelo="BPE")
+        aula.resultado("3_como_a_saida", saida, "Spearman", modelo="BPE")
+        aula.codigo(tr.semelhanca_de_geometria)
+    else:
+        aula.diga(
+            "Este ato precisa treinar seis modelos, e para isso precisa do texto. Com ele: "
+            "`python lab/02_treino.py --corpus PASTA --secao 3`"
+        )
+
+aula.terminar()

@@ -1,0 +1,413 @@
+"""Bordas achadas por quem tentou quebrar a lição: cada uma é testada na sua espécie inteira."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import LAB, RAIZ, erro_gentil, rodar
+from nucleo import gpt2_medido, modelos, saida, smollm2, tokens
+from nucleo.erros import ErroDoUsuario
+from nucleo.saida import Caderno
+from test_modelos import montar, salvar, tokenizador_em
+
+LICAO = "02_embeddings.py"
+
+
+# --- a tela --------------------------------------------------------------------------------
+
+CELULAS = st.one_of(
+    st.floats(-1e6, 1e6).map(lambda x: f"{x:.3f}"),
+    st.text(st.characters(categories=("L", "N", "P")), max_size=24),
+    st.just("' princess'"),
+    st.just("recusamos a palavra e mostramos os pedaços"),
+)
+
+
+@pytest.mark.unit
+@given(st.integers(20, 130), st.integers(1, 7), st.integers(0, 4), st.data())
+@settings(max_examples=150, deadline=None)
+def test_nenhuma_tabela_passa_da_tela_nem_perde_uma_letra(tela, colunas, linhas, dados):
+    """Em qualquer largura, cabe (como tabela ou como ficha) e mostra cada célula inteira."""
+    from aula import _larguras
+
+    nomes = [f"coluna {i}" for i in range(colunas)]
+    corpo = [[dados.draw(CELULAS) for _ in nomes] for _ in range(linhas)]
+    numericas = [
+        bool(re.fullmatch(r"-?[\d.]+", "".join(r[i] for r in corpo) or "x")) for i in range(colunas)
+    ]
+    larguras = _larguras(nomes, corpo, numericas, tela)
+    if larguras is None:
+        return  # vira ficha
+    assert sum(larguras) + 2 * colunas <= tela
+    for i, largura in enumerate(larguras):
+        for celula in (r[i] for r in corpo):
+            inteira = numericas[i] or len(celula) <= 16
+            assert largura >= (len(celula) if inteira else max(map(len, celula.split()), default=0))
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("tela", [20, 40, 56, 61, 68, 80, 85, 92, 100, 119])
+def test_tabela_de_verdade_em_cada_largura(tela, monkeypatch, tmp_path, capsys):
+    """A tabela desenhada pelo rich, e não só a conta: nada cortado, nada além da tela."""
+    import aula
+    from nucleo import experimentos_02 as exp
+
+    monkeypatch.setenv("COLUMNS", str(tela))
+    monkeypatch.setattr(sys, "argv", ["x", "--saida", str(tmp_path), "--sem-graficos"])
+    a = aula.Aula("x", "Título.", {1: "um"}, usa_modelo=False)
+    sys.excepthook = sys.__excepthook__
+    quadro, _ = exp.tamanhos()
+    capsys.readouterr()
+    a.quadro("t", quadro)
+    visto = capsys.readouterr().out
+    for valor in ("1.557.611.200", "80.411.200", "328,2", "313,0", "gpt2-medium"):
+        assert re.search(rf"(?<![\d.]){re.escape(valor)}(?!\d)", visto), (tela, valor)
+    assert max(map(len, visto.splitlines())) <= max(tela, 45)  # a ficha tem a sua largura mínima
+
+
+@pytest.mark.unit
+def test_tabela_sem_linhas(monkeypatch, tmp_path, capsys):
+    import aula
+
+    monkeypatch.setattr(sys, "argv", ["x", "--saida", str(tmp_path)])
+    a = aula.Aula("x", "Título.", {1: "um"}, usa_modelo=False)
+    sys.excepthook = sys.__excepthook__
+    a.tabela("vazia", "Ninguém", {"palavra": str, "cosseno": str}, [])
+    assert "cosseno" in capsys.readouterr().out
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize("colunas", ["0", "1", "-5", "abc", "100000"])
+def test_largura_absurda_ainda_mostra_alguma_coisa(colunas, tmp_path):
+    opcoes = ["--modelo", "nenhum", "--saida", str(tmp_path)]
+    feito = rodar(LICAO, *opcoes, ambiente={"COLUMNS": colunas})
+    erro_gentil(feito, "nenhum")
+    assert "embeddings" in feito.stdout.lower().replace("\n", "")
+
+
+@pytest.mark.cli
+@pytest.mark.skipif(os.name == "nt", reason="redirecionamentos do shell do Unix")
+@pytest.mark.parametrize(
+    ("fim", "codigo"), [(">&-", 0), ("> /dev/full", 2), ("2>&- --top 0", 2), (">&- --top 0", 2)]
+)
+@pytest.mark.parametrize(
+    "script", [f"{LICAO} --modelo mini --secao 7", "00_preparar.py --so-conferir"]
+)
+def test_tela_fechada_ou_cheia(script, fim, codigo, tmp_path):
+    """Sem tela, ou com ela num disco cheio: nunca um traceback."""
+    if "--top" in fim and "preparar" in script:
+        fim = fim.replace("--top 0", "--nada")
+    nome, *opcoes = script.split()
+    saida_ = ["--saida", str(tmp_path)] if "preparar" not in script else []
+    redir, *mais = fim.split(maxsplit=1) if fim.startswith(("2>&-", ">&-")) else (fim,)
+    comando = " ".join(
+        [
+            f'"{sys.executable}"',
+            f'"{LAB / nome}"',
+            *opcoes,
+            *(f'"{x}"' for x in saida_),
+            *mais,
+            redir,
+        ]
+    )
+    env = os.environ | {"HF_HUB_OFFLINE": "1"}
+    feito = subprocess.run(
+        ["sh", "-c", comando], capture_output=True, encoding="utf-8", env=env, timeout=120
+    )
+    assert "Traceback" not in feito.stderr
+    assert feito.returncode in {codigo, 1 if "preparar" in script else codigo}
+
+
+# --- as saídas -----------------------------------------------------------------------------
+
+
+def caderno(nome="02", **arquivos):
+    c = Caderno(nome, "T")
+    c.arquivos |= {k.replace("_", "."): v for k, v in arquivos.items()}
+    return c
+
+
+@pytest.mark.unit
+def test_troca_que_falha_no_meio_desfaz_tudo(tmp_path, monkeypatch):
+    """Um arquivo aberto no Excel não deixa metade nova e metade velha."""
+    caderno(a_csv=b"velho a", b_csv=b"velho b", c_csv=b"sai depois").gravar(tmp_path)
+    antes = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    verdadeira = os.replace
+
+    def teimosa(de, para):
+        if str(para).endswith("b.csv") and ".parcial" in str(de) and "antes" not in str(de):
+            raise PermissionError(13, "aberto em outro programa")
+        return verdadeira(de, para)
+
+    monkeypatch.setattr(saida.os, "replace", teimosa)
+    with pytest.raises(ErroDoUsuario, match="continuam como estavam"):
+        caderno(a_csv=b"novo a", b_csv=b"novo b").gravar(tmp_path)
+    monkeypatch.undo()
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == antes
+
+
+@pytest.mark.unit
+def test_pasta_no_lugar_de_um_arquivo(tmp_path):
+    caderno(a_csv=b"1").gravar(tmp_path)
+    (tmp_path / "b.csv").mkdir()
+    (tmp_path / "b.csv" / "dentro").write_text("x", encoding="utf-8")
+    caderno(a_csv=b"2", b_csv=b"2").gravar(tmp_path)  # a pasta vai embora com o que era velho
+    assert (tmp_path / "a.csv").read_bytes() == b"2" and (tmp_path / "b.csv").read_bytes() == b"2"
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    "dados",
+    [
+        {"arquivos": ["tese.docx"]},
+        {"licao": "outra", "arquivos": ["tabela.csv"]},
+        {"licao": "02", "arquivos": ["tese.docx", "sub/x.csv", 3, None]},
+    ],
+)
+def test_resultado_de_outra_coisa_nao_apaga_nada(tmp_path, dados):
+    (tmp_path / "resultado.json").write_text(json.dumps(dados), "utf-8")
+    for nome in ("tese.docx", "tabela.csv"):
+        (tmp_path / nome).write_text("meu", "utf-8")
+    caderno(a_csv=b"1").gravar(tmp_path)
+    assert (
+        (tmp_path / "tese.docx").read_text("utf-8")
+        == (tmp_path / "tabela.csv").read_text("utf-8")
+        == "meu"
+    )
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize("pasta", [".", str(RAIZ)])
+def test_saida_na_raiz_do_repositorio_e_recusada(pasta):
+    erro_gentil(rodar(LICAO, "--saida", pasta, onde=RAIZ), "--saida PASTA")
+
+
+@pytest.mark.cli
+def test_uma_secao_so_nao_apaga_o_relatorio_inteiro(tmp_path):
+    """Sem --saida, as seções avulsas vão para parcial/."""
+    from test_leia_me import copiar_repositorio
+
+    clone = copiar_repositorio(tmp_path / "clone")
+    inteiro = clone / "outputs" / "02_embeddings"
+    inteiro.mkdir(parents=True)
+    (inteiro / "relatorio.md").write_text("inteiro", "utf-8")
+    env = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONIOENCODING": "utf-8"}
+    feito = subprocess.run(
+        [sys.executable, "lab/" + LICAO, "--secao", "7", "--modelo", "mini"],
+        cwd=clone, env=env, capture_output=True, encoding="utf-8", timeout=120,
+    )  # fmt: skip
+    assert feito.returncode == 0, feito.stderr
+    assert (inteiro / "relatorio.md").read_text("utf-8") == "inteiro"
+    assert "## 7 ·" in (inteiro / "parcial" / "relatorio.md").read_text("utf-8")
+    assert "o relatório completo continua" in feito.stdout
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize("nome", ["s[/x]", "s[bold]y", "tilde ~", "ação e espaço"])
+def test_nome_esquisito_de_pasta_aparece_como_e(nome, tmp_path):
+    feito = rodar(LICAO, "--modelo", "mini", "--secao", "7", "--saida", str(tmp_path / nome))
+    assert feito.returncode == 0 and "Traceback" not in feito.stderr
+    assert nome in feito.stdout.replace("\n", "") or nome.split()[0] in feito.stdout
+
+
+# --- palavras ------------------------------------------------------------------------------
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    "palavra", ["k\udcff", "\ud800", "a" * 20_000, "🤗🤗", "a\nb", "[bold]", "**x**", "|"]
+)
+def test_palavras_absurdas_tem_uma_mensagem_curta(palavra):
+    gpt2 = modelos.tokenizador_gpt2()
+    try:
+        forma = gpt2.linha(palavra)
+        assert isinstance(forma.id, int)
+    except ErroDoUsuario as erro:
+        assert len(str(erro)) < 1500
+        str(erro).encode("utf-8")  # nada de meio-caractere que a tela não escreve
+
+
+@pytest.mark.smollm2
+@given(st.text(st.sampled_from("ab  \n\tçé."), max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_os_pedacos_somados_dao_o_texto(smollm2, texto):
+    """Os tokens de espaços (ĠĠ, ĠĠĠ…) mostram os espaços que têm."""
+    tok = smollm2.tokenizador
+    assert "".join(p for p in tok.pedacos(texto)) == tokens.normalizar(texto) or "�" in "".join(
+        tok.pedacos(texto)
+    )
+
+
+@pytest.mark.smollm2
+def test_tokens_so_de_espacos_sao_diferentes(smollm2):
+    tok = smollm2.tokenizador
+    assert tok.pedacos("a    b") == ["a", "   ", " b"]
+
+
+@pytest.mark.unit
+def test_a_dica_tenta_a_mesma_palavra_com_maiuscula():
+    gpt2 = modelos.tokenizador_gpt2()
+    with pytest.raises(ErroDoUsuario, match="--palavra Lisbon$"):
+        gpt2.linha("lisbon")
+
+
+# --- modelos -------------------------------------------------------------------------------
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize("posicoes", [1, 2, 3, 16])
+def test_modelo_minusculo_roda_a_licao_inteira(posicoes, tmp_path):
+    """Poucas posições, vocabulário sem nenhuma palavra das listas, --top maior que ele."""
+    pasta = salvar(montar("gpt2", n_positions=posicoes), tmp_path / "custo_$\\frac$ [x]")
+    feito = rodar(LICAO, "--modelo", str(pasta), "--top", "100", "--saida", str(tmp_path / "s"))
+    assert feito.returncode == 0, feito.stderr[-3000:]
+    assert (tmp_path / "s" / "8_pecas.png").is_file()
+
+
+@pytest.mark.unit
+def test_pasta_chamada_gpt2_nao_e_o_gpt2(tmp_path):
+    modelo = modelos.de_pasta(salvar(montar("gpt2"), tmp_path / "gpt2"))
+    assert modelo.nome == "gpt2" and not gpt2_medido.parece_gpt2_small(modelo)
+    llama = modelos.de_pasta(salvar(montar("llama"), tmp_path / "outra" / "gpt2"))
+    assert not gpt2_medido.parece_gpt2_small(llama)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    "mudanca",
+    [
+        {"architectures": 5}, {"architectures": [1]}, {"model_type": ["gpt2"]},
+        {"tie_word_embeddings": "nao"}, {"vocab_size": "50"}, {"pad_token_id": "x"},
+    ],
+)  # fmt: skip
+def test_config_com_tipo_errado(mudanca, tmp_path):
+    pasta = salvar(montar("gpt2"), tmp_path / "m")
+    config = json.loads((pasta / "config.json").read_text("utf-8")) | mudanca
+    (pasta / "config.json").write_text(json.dumps(config), "utf-8")
+    with pytest.raises(ErroDoUsuario, match=f"(?s)config.json.*{next(iter(mudanca))}"):
+        modelos.de_pasta(pasta)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("mudanca", [{"n_head": 0}, {"n_layer": -3}, {"n_embd": "x"}])
+def test_config_absurdo_so_estraga_o_modelo_inteiro(mudanca, tmp_path):
+    pasta = salvar(montar("gpt2"), tmp_path / "m")
+    config = json.loads((pasta / "config.json").read_text("utf-8")) | mudanca
+    (pasta / "config.json").write_text(json.dumps(config), "utf-8")
+    modelo = modelos.de_pasta(pasta)
+    with pytest.raises(ErroDoUsuario, match="o modelo inteiro não"):
+        modelo.completo()
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("conteudo", ["pasta", "ciclo", "[" * 200_000])
+def test_config_que_nem_se_le(conteudo, tmp_path):
+    pasta = salvar(montar("gpt2"), tmp_path / "m")
+    (pasta / "config.json").unlink()
+    if conteudo == "pasta":
+        (pasta / "config.json").mkdir()
+    elif conteudo == "ciclo":
+        try:
+            (pasta / "config.json").symlink_to(pasta / "config.json")
+        except OSError:
+            pytest.skip("este sistema não deixa criar atalhos")
+    else:
+        (pasta / "config.json").write_text(conteudo, "utf-8")
+    with pytest.raises(ErroDoUsuario):
+        modelos.de_pasta(pasta)
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize("valor", ["", "bobagem"])
+def test_lab_modelo_do_ambiente(valor, tmp_path):
+    feito = rodar(
+        LICAO,
+        "--secao",
+        "7",
+        "--saida",
+        str(tmp_path),
+        ambiente={"LAB_MODELO": valor, "HF_HOME": str(tmp_path)},
+    )
+    if valor:
+        erro_gentil(feito, "bobagem")
+    else:
+        assert feito.returncode == 0, feito.stderr
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("cache", ["~ninguem_com_este_nome/x", "/" + "x" * 300])
+def test_cache_impossivel_nao_derruba_a_escolha(cache, monkeypatch):
+    monkeypatch.setenv("LAB_CACHE", cache)
+    assert smollm2.convertido() is None
+    assert isinstance(modelos.so_tabelas("gpt2-xl").name, str)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("estrago", ["cortado", "sem pesos", "sem config", "sem origem"])
+def test_smollm2_estragado_conta_como_nao_convertido(estrago, tmp_path, monkeypatch):
+    monkeypatch.setenv("LAB_CACHE", str(tmp_path))
+    pasta = salvar(montar("llama"), tmp_path / "smollm2")
+    tokenizador_em(pasta)
+    (pasta / "origem.json").write_text("{}", "utf-8")
+    assert smollm2.convertido() == pasta
+    alvo = {
+        "sem pesos": "model.safetensors",
+        "sem config": "config.json",
+        "sem origem": "origem.json",
+    }
+    if estrago == "cortado":
+        with (pasta / "model.safetensors").open("r+b") as f:
+            f.truncate(2000)
+    else:
+        (pasta / alvo[estrago]).unlink()
+    assert smollm2.convertido() is None
+
+
+@pytest.mark.unit
+def test_conversao_morta_ha_tempo_e_varrida(tmp_path, monkeypatch):
+    monkeypatch.setattr(smollm2, "achar_gguf", lambda: tmp_path / "x.gguf")
+    monkeypatch.setattr(
+        smollm2, "_converter_em", lambda *_: (_ for _ in ()).throw(OSError(28, "cheio"))
+    )
+    velha = tmp_path / ".smollm2-morta"
+    velha.mkdir()
+    os.utime(velha, (1, 1))
+    with pytest.raises(ErroDoUsuario, match="LAB_CACHE"):
+        smollm2.converter(destino=tmp_path / "smollm2")
+    assert not list(tmp_path.glob(".smollm2-*"))
+
+
+@pytest.mark.unit
+def test_comando_sugerido_usa_o_python_de_agora(monkeypatch):
+    import aula
+
+    monkeypatch.setattr(sys, "executable", str(RAIZ / ".venv" / "bin" / "python"))
+    assert (
+        aula.com_este_python("rode: python lab/x.py")
+        == f"rode: {os.path.join('.venv', 'bin', 'python')} lab/x.py"
+    )
+    monkeypatch.setattr(sys, "executable", shutil.which("python3") or "/usr/bin/python3")
+    assert aula.com_este_python("python -m pip install x") == "python -m pip install x"
+    assert aula.com_este_python("o python do lab") == "o python do lab"
+
+
+@pytest.mark.unit
+def test_niveis_do_acaso_sao_medidos(mini):
+    from nucleo import experimentos_02 as exp
+    from nucleo import listas
+
+    palavras = listas.palavras_para(mini.tokenizador)
+    nivel = exp.niveis(mini, palavras, 5000, 1)
+    ids = sorted(set(palavras.linha.values()))
+    unidades = mini.wte[ids] / np.linalg.norm(mini.wte[ids], axis=1, keepdims=True)
+    c = unidades @ unidades.T
+    assert nivel.palavras == pytest.approx(c[np.triu_indices(len(ids), 1)].mean(), abs=1e-5)
+    assert nivel.tokens.shape == (5000,)
