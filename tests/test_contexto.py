@@ -430,9 +430,8 @@ def test_frases_de_quem_esta_ao_teclado(tmp_path, smollm2):
     )  # fmt: skip
     assert feito.returncode == 0, feito.stderr
     pedacos = len(smollm2.tokenizador.ids(" flibbertigibbet"))
-    assert (
-        pedacos > 1 and f"são {pedacos} tokens" in feito.stdout and "vale o último" in feito.stdout
-    )
+    tela = " ".join(feito.stdout.split())  # a frase pode quebrar de linha em qualquer espaço
+    assert pedacos > 1 and f"são {pedacos} tokens" in tela and "vale o último" in tela
     assert "1 · Na entrada" not in feito.stdout and len(ler_csv(tmp_path, "7_pares")) == 1
     assert float(ler_csv(tmp_path, "7_pares")[0]["camada 0"]) == pytest.approx(1, abs=1e-6)
 

@@ -198,7 +198,7 @@ def variancia(modelo: Modelo, c: Conjunto) -> Quadro:
     ]
     for parte in (0.5, 0.9):
         quantas = [int(np.searchsorted(np.cumsum(f), parte) + 1) for f in (inteira, nossa)]
-        linhas.append([f"para {100 * parte:.0f} %", *quantas])
+        linhas.append([f"para {porcento(parte, 0)}", *quantas])
     colunas = ("wte inteira", f"os {c.n} pontos")
     return Quadro(
         "Variância explicada pelas primeiras componentes",

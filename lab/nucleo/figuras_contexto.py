@@ -63,7 +63,7 @@ def separacao(provadas: list[exp.Provada], nome: str, limite: float = 0.01) -> F
         for eixo, p in zip(eixos, provadas, strict=True):
             c = np.arange(len(p.palavra.lacuna))
             eixo.fill_between(
-                c, p.palavra.piso, p.palavra.teto, color="0.8", label="95 % dos embaralhos"
+                c, p.palavra.piso, p.palavra.teto, color="0.8", label="95% dos embaralhos"
             )
             series = [(f"«{p.leitura.palavra.palavra}»", p.palavra, AZUL, "-", "o")]
             if p.frente is not None:

@@ -25,6 +25,12 @@ def _nuvem(eixo, Y: np.ndarray, rotulos: np.ndarray, grupos: list[str], tamanho:
     eixo.set(xticks=[], yticks=[])
 
 
+def _moldura(eixo) -> None:
+    # Em grades de muitos quadrinhos, um fio claro diz onde um acaba e o outro começa.
+    for lado in eixo.spines.values():
+        lado.set(visible=True, color="0.85")
+
+
 def lado_a_lado(c: Conjunto, desenhos: dict[str, np.ndarray], nome: str) -> Figure:
     """Um desenho por método, com a legenda dos grupos embaixo."""
     with matplotlib.rc_context(ESTILO | SEM_EIXOS):
@@ -51,11 +57,12 @@ def grade(c: Conjunto, metodo: str, desenhos: dict, nome: str) -> Figure:
         for i, b in enumerate(botoes):
             for j, s in enumerate(sementes):
                 _nuvem(eixos[i, j], desenhos[b, s], c.rotulos, c.grupos, 16)
+                _moldura(eixos[i, j])
                 if i == 0:
                     eixos[i, j].set_title(f"semente {s}", fontsize=14)
             botao = "perplexidade" if metodo == "t-SNE" else "vizinhos"
             eixos[i, 0].set_ylabel(f"{botao} {b}", fontsize=14)
-        titulo = f"{metodo} em {nome}: só a semente e o botão mudam"
+        titulo = f"{metodo} em {nome}: só a semente e o botão mudam (cores da figura 2)"
         figura.suptitle(titulo, fontsize=17, weight="bold")
     return figura
 
@@ -70,7 +77,8 @@ def inicios(corridas: Corridas, botao: int, sementes: list[int]) -> Figure:
             for i, s in enumerate(sementes):
                 Y = corridas.fazer(metodo, botao, s, inicio)
                 eixos[i, j].scatter(*Y.T, c=np.arange(len(Y)), cmap="twilight_shifted", s=26)
-                eixos[i, j].set(xticks=[], yticks=[], aspect="equal")
+                eixos[i, j].set(xticks=[], yticks=[])
+                _moldura(eixos[i, j])
                 eixos[i, 0].set_ylabel(f"semente {s}", fontsize=14)
             eixos[0, j].set_title(f"{metodo}\ninício {INICIOS[inicio]}", fontsize=15)
         figura.suptitle("Um círculo, e o que o início faz dele", fontsize=17, weight="bold")
