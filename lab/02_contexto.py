@@ -158,12 +158,19 @@ if aula.secao(3):
         aula.resultado(f"acertos_{nome}", r.acertos[r.melhor], "fração", camada=r.melhor)
         aula.resultado(f"primeira_camada_{nome}", r.primeira(LIMITE), "camada")
     aula.figura("3_separacao", "separação por camada", fig.separacao, provadas, modelo.nome, LIMITE)
+    if modelo.wpe is not None:
+        zero = max(abs(p.palavra.lacuna[0]) for p in provadas)
+        aula.repare(
+            f"na camada 0 só o lugar difere: o que se vê ali (até {decimal(zero)}) é obra da posição, e "
+            "segue nas outras camadas. Leia cada lacuna ao lado dessa."
+        )
     if all(p.palavra.primeira(LIMITE) is None for p in provadas):
         aula.repare("nenhuma camada passou na prova: este modelo não separa estes sentidos.")
-    aula.repare(
-        "o token da frente é sempre o mesmo e também se separa: ele carrega o assunto da frase. "
-        "Onde ele se separa junto com a palavra, não se pode falar em sentido da palavra."
-    )
+    if any(p.frente and p.frente.primeira(LIMITE) is not None for p in provadas):
+        aula.repare(
+            "o token da frente é sempre o mesmo, e onde ele também se separa está só carregando o "
+            "assunto da frase. Antes dessa camada, o que se separa é a palavra."
+        )
     aula.codigo(contexto.separacao, contexto.provar)
 
 # %% 4 · Anisotropia: o que é semelhança, e o que é viés
