@@ -38,7 +38,7 @@ def opcoes(p):
     p.add_argument("--grupo", action="append", help="só este grupo de palavras (pode repetir)")
     p.add_argument("--arquivo", help='um JSON seu: {"grupo": ["palavra", ...], ...}')
     p.add_argument(
-        "--sorteados", type=inteiro_entre(0, 300), default=SORTEADOS, help="tokens ao acaso"
+        "--sorteados", type=inteiro_entre(0, 200), default=SORTEADOS, help="tokens ao acaso"
     )
     p.add_argument(
         "--perplexidade", type=inteiro_entre(2, 1000), action="append",
@@ -69,7 +69,9 @@ for aviso in pontos.avisos:
 aula.quadro("pontos", exp.quadro_do_conjunto(pontos))
 
 # O que a pessoa pediu é conferido já; o que é padrão se ajusta ao número de pontos.
-botoes = aula.args.perplexidade or exp.botoes_que_cabem(PERPLEXIDADES, pontos.n)
+botoes = list(dict.fromkeys(aula.args.perplexidade or ())) or exp.botoes_que_cabem(
+    PERPLEXIDADES, pontos.n
+)
 exp.conferir_botoes(botoes, pontos.n)
 if not aula.args.perplexidade and len(botoes) < len(PERPLEXIDADES):
     aula.diga(f"Com {pontos.n} pontos só cabem as perplexidades {botoes}.")

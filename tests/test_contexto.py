@@ -3,8 +3,11 @@
 import csv
 import itertools
 import json
+import os
 import re
 import resource
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -422,18 +425,29 @@ def test_licao_cabe_em_um_minuto(completa):
 
 
 @pytest.mark.cli
-@pytest.mark.smollm2
-def test_frases_de_quem_esta_ao_teclado(tmp_path, smollm2):
-    feito = rodar(
-        LICAO, "--modelo", "smollm2", "--saida", str(tmp_path), "--palavra", "flibbertigibbet",
-        "--frase", "She is a flibbertigibbet", "--frase", "The old flibbertigibbet of gold",
+@pytest.mark.mini
+def test_frases_de_quem_esta_ao_teclado(tmp_path, mini):
+    """Palavra de vários tokens, sem --saida: a resposta vai para parcial/, e o relatório fica."""
+    from test_leia_me import copiar_repositorio
+
+    clone = copiar_repositorio(tmp_path / "clone com espaço")
+    pasta = clone / "outputs" / "02_contexto"
+    pasta.mkdir(parents=True)
+    (pasta / "relatorio.md").write_text("inteiro", encoding="utf-8")
+    feito = subprocess.run(
+        [
+            sys.executable, "lab/" + LICAO, "--modelo", "mini", "--palavra", "paralelepípedo",
+            "--frase", "Pisou no paralelepípedo molhado", "--frase", "A rua é de paralelepípedo",
+        ],
+        cwd=clone, env=os.environ | {"PYTHONIOENCODING": "utf-8"}, capture_output=True,
+        encoding="utf-8", timeout=120,
     )  # fmt: skip
     assert feito.returncode == 0, feito.stderr
-    pedacos = len(smollm2.tokenizador.ids(" flibbertigibbet"))
+    pedacos = len(mini.tokenizador.ids(" paralelepípedo"))
     tela = " ".join(feito.stdout.split())  # a frase pode quebrar de linha em qualquer espaço
     assert pedacos > 1 and f"são {pedacos} tokens" in tela and "vale o último" in tela
-    assert "1 · Na entrada" not in feito.stdout and len(ler_csv(tmp_path, "7_pares")) == 1
-    assert float(ler_csv(tmp_path, "7_pares")[0]["camada 0"]) == pytest.approx(1, abs=1e-6)
+    assert "1 · Na entrada" not in tela and len(ler_csv(pasta / "parcial", "7_pares")) == 1
+    assert (pasta / "relatorio.md").read_text("utf-8") == "inteiro"
 
 
 @pytest.mark.cli

@@ -250,6 +250,48 @@ def test_grupo_pequeno_repetido_em_pedacos_e_unico(falso):
 
 
 @pytest.mark.unit
+def test_grupos_do_menor_tamanho_ainda_tem_controle(falso):
+    grupos = {
+        "a": ["dog", "cat", "horse"],
+        "b": ["one", "two", "three"],
+        "c": ["France", "Spain", "Italy"],
+    }
+    c = exp.montar(falso, grupos, 6, 2)
+    ctl = exp.controle(c, "sem umap", 2)
+    assert np.bincount(ctl.rotulos[ctl.treino]).tolist() == [2, 2, 2] and len(ctl.rotulos) == 9
+
+
+@pytest.mark.unit
+def test_vetores_repetidos_passam_por_tudo(sorteio):
+    """Seis vetores, cada um cinco vezes: nada vira NaN, e nenhuma biblioteca se recusa."""
+    X = np.repeat(sorteio.standard_normal((6, 8)), 5, axis=0).astype(np.float32)
+    D = projecoes.distancias(X)
+    desenhos = [projecoes.pca(X), projecoes.tsne(X, 4, 0), projecoes.tsne(X, 4, 0, "pca")]
+    if not projecoes.por_que_sem_umap():
+        desenhos += [projecoes.umap(X, 4, 0, i) for i in ("pca", "random", "spectral")]
+    for Y in desenhos:
+        assert Y.shape == (30, 2) and np.isfinite(Y).all()
+        assert 0 <= projecoes.confianca(D, projecoes.distancias(Y), 4) <= 1
+    todos_iguais = np.ones((12, 8), dtype=np.float32)
+    assert np.isfinite(projecoes.tsne(todos_iguais, 3, 0, "pca")).all()
+
+
+@pytest.mark.unit
+def test_pacote_que_falta_e_dito_pelo_nome_dele():
+    import aula
+
+    erro = aula._falta_pacote(ModuleNotFoundError(name="sklearn.manifold"))
+    assert "scikit-learn" in erro.o_que
+    assert "bokeh" in aula._falta_pacote(ModuleNotFoundError(name="bokeh")).o_que
+
+
+@pytest.mark.unit
+def test_pontos_demais(falso):
+    with pytest.raises(ErroDoUsuario, match="desenha até 400"):
+        exp.montar(falso, exp.grupos_para(falso.tokenizador), 350, 2)
+
+
+@pytest.mark.unit
 def test_pontos_de_menos_e_grupo_desconhecido(falso):
     with pytest.raises(ErroDoUsuario, match="Só há 4 pontos"):
         exp.montar(falso, {"cores": ["red", "blue", "white", "black"]}, 0, 2)

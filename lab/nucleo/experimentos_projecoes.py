@@ -15,6 +15,7 @@ from nucleo.tokens import Tokenizador, normalizar, visivel
 from nucleo.unidades import decimal, inteiro, porcento
 
 MINIMO_DE_PONTOS = 12
+MAXIMO_DE_PONTOS = 400  # o t-SNE exato cresce com n²: além disto a aula acaba antes
 MINIMO_NO_GRUPO = 3
 SORTEADO = "sorteados"
 
@@ -138,6 +139,12 @@ def montar(modelo: Modelo, grupos: dict, sorteados: int, semente: int) -> Conjun
             f"{' '.join(a + '.' for a in avisos)} Com menos de {MINIMO_DE_PONTOS} pontos, nenhuma "
             "das medidas da lição quer dizer alguma coisa.".strip(),
             "Peça mais grupos, ou mais tokens com --sorteados 30",
+        )
+    if len(ids) > MAXIMO_DE_PONTOS:
+        raise ErroDoUsuario(
+            f"São {len(ids)} pontos, e a lição desenha até {MAXIMO_DE_PONTOS}.",
+            "São dezenas de desenhos, e o tempo de cada um cresce com o quadrado dos pontos.",
+            "Escolha alguns grupos com --grupo, ou peça menos tokens com --sorteados",
         )
     linhas = modelo.wte[ids].astype(np.float32)  # (V, d) -> (n, d)
     normas = np.linalg.norm(linhas, axis=1, keepdims=True)
@@ -368,7 +375,10 @@ def controle(c: Conjunto, sem_umap: str, semente: int) -> Controle | None:
     com_grupo = c.rotulos >= 0
     trocados = sorteio.permutation(c.rotulos[com_grupo])
     treino = np.ones(len(trocados), dtype=bool)
-    treino[sorteio.permutation(len(trocados))[: len(trocados) // 3]] = False
+    for g in range(len(c.grupos)):
+        # Um terço de cada rótulo fica de fora: nenhum some do treino, nem nos grupos pequenos.
+        meus = sorteio.permutation(np.flatnonzero(trocados == g))
+        treino[meus[: len(meus) // 3]] = False
     Y, dentro, fora = projecoes.separar_com_rotulos(c.X[com_grupo], trocados, treino)
     return Controle(Corridas(ruido, sem_umap), Y, trocados, treino, dentro, fora)
 

@@ -1,6 +1,7 @@
 """O desenho interativo: uma página que abre sem internet e não pede nada a ninguém."""
 
 import re
+from html import escape
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def pagina(
     quadros[-1].add_layout(legenda, "right")
     quadros[-1].width = 600
     titulo = Div(
-        text=f"<h2>{nome}: {c.n} linhas de wte em duas dimensões</h2><p>Pouse o mouse num ponto para "
+        text=f"<h2>{escape(nome)}: {c.n} linhas de wte em duas dimensões</h2><p>Pouse o mouse num ponto para "
         "ver os vizinhos <b>verdadeiros</b>. Marque uma região com o laço: os mesmos pontos se "
         "acendem nos outros desenhos. Estar perto aqui não prova nada: confira na lista.</p>"
     )

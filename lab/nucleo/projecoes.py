@@ -33,7 +33,7 @@ def fracao_explicada(X: np.ndarray) -> np.ndarray:
         bloco = X[i : i + 8192] - media.astype(np.float32)
         C += bloco.T @ bloco  # (d, b) @ (b, d) -> (d, d)
     valores = np.maximum(np.linalg.eigvalsh(C)[::-1], 0)
-    return valores / valores.sum()
+    return valores / (valores.sum() or 1)  # pontos todos iguais: nada a explicar
 
 
 def tsne(X: np.ndarray, perplexidade: float, semente: int, inicio: str = "random") -> np.ndarray:
@@ -50,7 +50,7 @@ def tsne(X: np.ndarray, perplexidade: float, semente: int, inicio: str = "random
     comeco = inicio
     if inicio == "pca":
         comeco = pca(X).astype(np.float32)
-        comeco *= np.float32(1e-4) / comeco[:, 0].std()  # pequeno, como a biblioteca recomenda
+        comeco *= np.float32(1e-4) / (comeco[:, 0].std() or 1)  # pequeno, como se recomenda
     # O scikit-learn 1.5 trocou n_iter por max_iter, e o 1.7 apagou o nome velho.
     nome = "max_iter" if "max_iter" in inspect.signature(TSNE).parameters else "n_iter"
     with warnings.catch_warnings():

@@ -53,7 +53,7 @@ def pca(wpe: np.ndarray, k: int = 3) -> Curva:
     u, s, _ = np.linalg.svd(centrada, full_matrices=False)  # (n, r), (r,)
     pontos = u[:, :k] * s[:k]  # (n, k)
     sinais = np.sign(pontos[np.abs(pontos).argmax(0), np.arange(pontos.shape[1])])
-    return Curva(pontos * sinais, (s**2 / (s**2).sum())[:k])
+    return Curva(pontos * sinais, (s**2 / ((s**2).sum() or 1))[:k])
 
 
 def minimo(cossenos: np.ndarray) -> tuple[int, int, float]:
