@@ -12,7 +12,6 @@ Como rodar:    python lab/00_preparar.py                       confere e deixa u
 Código de saída: 0 se a sala está pronta, 1 se falta algo, 2 se o comando não faz sentido.
 """
 
-import os
 import sys
 
 if sys.version_info < (3, 10):  # noqa: UP036 - é aqui que um Python antigo fica sabendo
@@ -98,6 +97,4 @@ def principal() -> int:
 
 
 if __name__ == "__main__":
-    # Os avisos das bibliotecas não ajudam aqui; as faltas aparecem nas linhas acima.
-    os.environ.setdefault("HF_HUB_DISABLE_SYMLINKS_WARNING", "1")
     raise SystemExit(rodar_com_erros_gentis(principal))

@@ -195,7 +195,8 @@ if aula.secao(4):
             aula.resultado(f"wpe.defasagem.{k}", cru, modelo=dono.nome, centrado=centrado)
         aula.repare(exp.frase_da_defasagem(distancias))
         aula.figura("4_mapa", "posições contra posições", fig.mapa_de_posicoes, dono.nome, cossenos)
-        aula.figura("4_curva", "wpe em três componentes", fig.curva_de_posicoes, dono.nome, wpe)
+        if len(wpe) > 3:  # menos posições que isso não desenham curva
+            aula.figura("4_curva", "wpe em 3 componentes", fig.curva_de_posicoes, dono.nome, wpe)
         aula.diga(exp.explicar_limite(dono))
         aula.codigo(posicao.cossenos_entre_linhas, posicao.por_defasagem)
 

@@ -174,7 +174,7 @@ class Aula:
             "quando": time.strftime("%Y-%m-%d %H:%M"),
             "versoes": versoes,
         }
-        self._console.rule(f"[bold]{_marcar(titulo)}[/]")
+        self._regua(titulo, "bold", "center")
         self._console.print(
             "  ·  ".join(f"{p} {v}" for p, v in versoes.items()), style="dim", highlight=False
         )
@@ -239,6 +239,13 @@ class Aula:
                 )
                 yield p
 
+    def _regua(self, titulo: str, estilo: str, lado: str) -> None:
+        # O rich corta o título que não cabe na linha; aqui ele quebra e fica sem o traço.
+        if len(titulo) + 4 <= self._console.width:
+            self._console.rule(_marcar(titulo, estilo), align=lado)
+        else:
+            self._console.print(_marcar(titulo, estilo))
+
     # --- o que se mostra ---
 
     def pediu(self, numero: int | str) -> bool:
@@ -258,19 +265,19 @@ class Aula:
             return False
         self._secao = numero
         self._console.print()
-        self._console.rule(f"[bold cyan]{numero} · {_marcar(self.secoes[numero])}[/]", align="left")
+        self._regua(f"{numero} · {self.secoes[numero]}", "bold cyan", "left")
         self.caderno.blocos.append(f"## {numero} · {self.secoes[numero]}")
         return True
 
     def diga(self, texto: str) -> None:
         """Um parágrafo, em Markdown leve (**negrito** e `código`), na tela e no relatório."""
         texto = com_este_python(texto)
-        self._console.print(_marcar(texto), highlight=False)
+        self._console.print(_marcar(texto))
         self.caderno.blocos.append(texto)
 
     def repare(self, texto: str) -> None:
         """A frase que diz o que notar na tabela ou figura que acabou de passar."""
-        self._console.print(f"[bold magenta]Repare:[/] {_marcar(texto)}", highlight=False)
+        self._console.print(_rotulado("Repare:", "bold magenta", texto))
         self.caderno.blocos.append(f"> **Repare:** {texto}")
 
     def tabela(
@@ -308,7 +315,8 @@ class Aula:
         from rich.table import Table
         from rich.text import Text
 
-        self._console.print(f"\n[bold]{_marcar(titulo)}[/]", highlight=False)
+        self._console.print()
+        self._console.print(_marcar(titulo, "bold"))
         larguras = _larguras(nomes, linhas, numericas, self._console.width)
         if larguras:
             desenho = Table(
@@ -381,7 +389,7 @@ class Aula:
         from nucleo.graficos import png
 
         self.caderno.figura(id_, png(desenhar(*argumentos)), alt)
-        self._console.print(f"[green]Figura:[/] {id_}.png — {_marcar(alt)}", highlight=False)
+        self._console.print(_rotulado("Figura:", "green", f"{id_}.png — {alt}"))
 
     def guardar(self, nome: str, conteudo: bytes, o_que: str) -> None:
         """Guarda um arquivo que não é tabela nem figura; `o_que` diz para que ele serve."""
@@ -432,7 +440,7 @@ class Aula:
                 f"Contas conferidas: {certas} de {len(self.conferencias)}.", highlight=False
             )
         for c in falhas:
-            self._console.print(f"[bold red]Não confere:[/] {_marcar(c.nome)}", highlight=False)
+            self._console.print(_rotulado("Não confere:", "bold red", c.nome))
         self._console.print(
             f"{tabelas} tabelas e {figuras} figuras em {_curto(self.pasta)} "
             f"(comece por relatorio.md) · {decimal(segundos, 1)} s",
@@ -590,7 +598,7 @@ def _consoles():
     # Sem terminal (arquivo, pipe) o rich supõe 80 colunas; 100 deixa as tabelas respirarem.
     pedida = os.environ.get("COLUMNS", "")
     largura = None if sys.stdout.isatty() and not pedida else 100
-    if pedida.isdecimal():
+    if pedida.isdecimal() and int(pedida):
         largura = max(20, min(int(pedida), 400))  # fora disso não é uma tela
     return Console(width=largura), Console(stderr=True, width=largura)
 
@@ -624,20 +632,26 @@ def _larguras(
     return minimos
 
 
-def _marcar(texto: str) -> str:
-    # Markdown leve -> marcação do rich. O texto é escapado antes, pedaço por pedaço: colchetes e
+def _marcar(texto: str, estilo: str = ""):
+    # Markdown leve -> Text do rich, pedaço por pedaço. Nada do texto vira marcação: colchetes e
     # barras de um caminho do Windows chegam à tela como são.
-    from rich.markup import escape
+    from rich.text import Text
 
-    saida = ""
-    for parte in re.split(r"(\*\*.+?\*\*|`[^`]+`)", texto):
+    saida = Text(style=estilo)
+    for parte in re.split(r"(\*\*\S.*?\*\*|`[^`]+`)", texto):
         if len(parte) > 4 and parte.startswith("**") and parte.endswith("**"):
-            saida += f"[bold]{escape(parte[2:-2])}[/bold]"
+            saida.append(parte[2:-2], "bold")
         elif len(parte) > 2 and parte.startswith("`") and parte.endswith("`"):
-            saida += f"[cyan]{escape(parte[1:-1])}[/cyan]"
+            saida.append(parte[1:-1], "cyan")
         else:
-            saida += escape(parte)
+            saida.append(parte)
     return saida
+
+
+def _rotulado(rotulo: str, estilo: str, texto: str):
+    from rich.text import Text
+
+    return Text.assemble((rotulo, estilo), " ", _marcar(texto))
 
 
 def _numero_da_secao(texto: str) -> int | str:

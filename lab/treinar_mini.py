@@ -18,6 +18,8 @@ import sys
 import time
 from pathlib import Path
 
+from aula import Analisador
+
 # ---------------------------------------------------------------------- os botões do modelo
 VOCABULARIO = 8192  # tokens: " rei", " rainha", " gato" cabem inteiros; com 4096, não
 D = 192
@@ -36,7 +38,7 @@ FOTOS = (0, 100, 200, 400, 600, 800, 1200, 1600, 2400, 3200, 4800, 6400, 9600)
 
 def argumentos(lista=None) -> argparse.Namespace:
     """A linha de comando."""
-    p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    p = Analisador(prog="treinar_mini.py", description=__doc__)
     p.add_argument("--corpus", required=True, help="pasta com os .txt (UTF-8), em subpastas ou não")
     p.add_argument("--trabalho", required=True, help="pasta dos retratos do treino")
     p.add_argument("--passos", type=int, default=PASSOS, help=f"padrão: {PASSOS}")

@@ -54,17 +54,14 @@ def test_opcao_parecida_e_sugerida(analisador):
 
 @pytest.mark.unit
 def test_barra_e_marcacao():
-    from rich.text import Text
-
     from aula import _marcar
 
-    def visto(texto):
-        return Text.from_markup(_marcar(texto)).plain
-
-    assert _marcar("**a** e `b` [c]") == r"[bold]a[/bold] e [cyan]b[/cyan] \[c]"
+    marcado = _marcar("**a** e `b` [c]")
+    assert marcado.plain == "a e b [c]"
+    assert [(t.start, t.end, t.style) for t in marcado.spans] == [(0, 1, "bold"), (4, 5, "cyan")]
     # Caminhos do Windows, colchetes e sinais soltos chegam à tela como são.
-    for texto in (r"C:\[aula]\m.", "fim" + chr(92), "a ** b", "[bold]x[/bold]", "` `"[:1]):
-        assert visto(texto) == texto
+    for texto in (r"C:\[aula]\m.", "fim" + chr(92), "a ** b", "[bold]x[/bold]", "`"):
+        assert _marcar(texto).plain == texto
 
 
 @pytest.mark.cli
@@ -129,7 +126,9 @@ def test_pacote_que_falta_e_defeito_de_instalacao_e_nao_traceback(tmp_path):
         [sys.executable, "-S", "-s", "-E", str(LAB / LICAO), "--saida", str(tmp_path)],
         capture_output=True, encoding="utf-8", timeout=60,
     )  # fmt: skip
-    erro_gentil(feito, "Falta o pacote", "pip install -r requirements.txt")
+    erro_gentil(feito, "Falta o pacote", "Agora:   ")
+    # A cura depende de haver ou não um .venv nesta cópia; as duas levam a um Python que serve.
+    assert "make preparar" in feito.stderr or "Use o Python do laboratório" in feito.stderr
 
 
 @pytest.mark.cli

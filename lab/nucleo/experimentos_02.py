@@ -85,6 +85,8 @@ def embaralhar(modelo: Modelo, frase: str, semente: int) -> Embaralho:
 def conferir_onehot(ids: list[int], V: int) -> list[Conferencia]:
     """A menor e a maior distância entre os one-hot de ids diferentes, contra √2."""
     unicos = sorted(set(ids))
+    if len(unicos) < 2:
+        unicos = list(range(min(5, V)))  # frase de um token só: quaisquer ids servem
     E = np.stack([entrada.onehot(i, V) for i in unicos])  # (k,) -> (k, V)
     d2 = ((E[:, None] - E[None]) ** 2).sum(-1, dtype=np.float64)  # (k, k, V) -> (k, k)
     d = np.sqrt(d2[np.triu_indices(len(unicos), 1)])  # (k, k) -> (pares,)
@@ -345,6 +347,8 @@ def na_regua(modelo: Modelo, palavras: Palavras) -> Regua | None:
     if len(ids) < 3 or not nomes:
         return None
     direcao = vetores.deslocamentos(modelo.wte, ids).mean(0)  # (n, d) -> (d,)
+    if not direcao.any():
+        return None
     meio = modelo.wte[ids].mean((0, 1))  # (n, 2, d) -> (d,)
     linhas = modelo.wte[[palavras.linha[p] for p in nomes]]  # (m, d)
     valores = (linhas - meio) @ direcao / (direcao @ direcao)  # (m, d) @ (d,) -> (m,)

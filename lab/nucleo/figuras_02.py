@@ -17,7 +17,7 @@ def analogias(conjunto: exp.Conjunto, nome: str):
         "tudo permitido": [100 * x[3] for x in linhas],
         "sem as entradas": [100 * x[4] for x in linhas],
     }
-    titulo = f"{nome}: analogias certas, linhas cruas (perguntas que cabem)"
+    titulo = f"{nome}: analogias certas (linhas cruas)"
     return graficos.barras(nomes, series, titulo, "% das perguntas que cabem")
 
 
@@ -44,10 +44,10 @@ def curva_de_posicoes(nome: str, wpe: np.ndarray):
 def defasagem(dono: Modelo | None):
     """A semelhança contra a distância: o GPT-2 medido e, se houver, o modelo de hoje."""
     curvas = {"GPT-2, medido (linhas 1 a 1022)": gpt2_medido.defasagem()}
-    if dono is not None:
+    if dono is not None and dono.n_ctx > 8:  # menos que isso é um ponto, não uma curva
         y = exp.curva_de_defasagem(exp.tabela_de_posicoes(dono), False)
         # As últimas distâncias têm um ou dois pares: ruído, não curva.
-        n = max(2, int(0.95 * len(y)))
+        n = int(0.95 * len(y))
         curvas[f"{dono.nome}, medido agora"] = (np.arange(1, n), y[1:n])
     titulo = "Semelhança entre posições, por distância"
     return graficos.curvas(curvas, titulo, "distância (em tokens)", "cosseno médio", zero=True)

@@ -246,7 +246,7 @@ def helice(
             reta.set_ticklabels([])  # na projeção os números não se leem; estão ao lado, em 2-D
         espaco.set_box_aspect(None, zoom=0.88)  # sem isto o nome do eixo PC3 é cortado
         for k in range(pontos.shape[1]):
-            extra = "" if fracao is None else f" ({100 * fracao[k]:.0f} %)"
+            extra = "" if fracao is None else f" ({100 * fracao[k]:.0f}%)"
             plano.plot(
                 np.arange(n) + inicio,
                 pontos[:, k],

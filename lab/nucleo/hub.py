@@ -18,6 +18,9 @@ from pathlib import Path
 from nucleo.erros import ErroDoUsuario
 from nucleo.tensores import Tensor, interpretar_cabecalho
 
+# No Windows o cache copia em vez de ligar arquivos; o aviso disso parece erro e não é.
+os.environ.setdefault("HF_HUB_DISABLE_SYMLINKS_WARNING", "1")
+
 PRAZO = 4.0  # segundos para decidir se há rede; o limite da casa é 5
 SILENCIO = 30.0  # segundos sem um byte no meio de um download até desistir
 _PRIMEIRA_LEITURA = 64 * 1024  # o cabeçalho do GPT-2 XL tem uns 60 KB: quase sempre basta

@@ -403,6 +403,7 @@ def _carregar_completo(modelo: Modelo):
             output_loading_info=True,
             **opcoes,
         )
+        lm.eval()
     except MemoryError:
         raise
     except Exception as erro:  # um config absurdo estoura em qualquer ponto da biblioteca
@@ -420,7 +421,7 @@ def _carregar_completo(modelo: Modelo):
         nomes = ", ".join(faltam[:3]) + ("…" if len(faltam) > 3 else "")
         quantos = f"Faltam {len(faltam)} tensores" if len(faltam) > 1 else "Falta um tensor"
         raise _pela_metade(modelo, f"{quantos} no arquivo: {nomes}")
-    return lm.eval()
+    return lm
 
 
 def _pela_metade(modelo: Modelo, por_que: str) -> ErroDoUsuario:

@@ -53,7 +53,8 @@ def pca(wpe: np.ndarray, k: int = 3) -> Curva:
     u, s, _ = np.linalg.svd(centrada, full_matrices=False)  # (n, r), (r,)
     pontos = u[:, :k] * s[:k]  # (n, k)
     sinais = np.sign(pontos[np.abs(pontos).argmax(0), np.arange(pontos.shape[1])])
-    return Curva(pontos * sinais, (s**2 / ((s**2).sum() or 1))[:k])
+    total = (s**2).sum() or 1.0  # uma linha só não varia: fração 0, e não 0/0
+    return Curva(pontos * sinais, s[:k] ** 2 / total)
 
 
 def minimo(cossenos: np.ndarray) -> tuple[int, int, float]:

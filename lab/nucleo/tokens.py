@@ -36,6 +36,9 @@ class Tokenizador:
         # palavra só viraria 128 ids, e um texto longo perderia o fim em silêncio.
         rapido.no_padding()
         rapido.no_truncation()
+        # O id que significa "não conheço": uma palavra que cai nele não tem linha própria.
+        desconhecido = getattr(rapido.model, "unk_token", None)
+        self._desconhecido = rapido.token_to_id(desconhecido) if desconhecido else None
         self.nome = nome
 
     @classmethod
@@ -116,7 +119,7 @@ class Tokenizador:
         limpa = normalizar(palavra).strip()
         texto = (" " if com_espaco else "") + limpa
         ids = self.ids(texto) if limpa else []
-        if len(ids) != 1:
+        if len(ids) != 1 or (ids[0] == self._desconhecido and limpa != self.cru(ids[0])):
             return None
         avisos = []
         if normalizar(palavra) != palavra:
@@ -147,6 +150,12 @@ class Tokenizador:
         # Uma frase colada por engano teria milhares de pedaços: os primeiros já explicam.
         resto = f" + … (mais {len(ids) - 12})" if len(ids) > 12 else ""
         outra = self.procurar(palavra, not com_espaco)
+        if ids and set(ids) == {self._desconhecido}:
+            raise ErroDoUsuario(
+                f"O tokenizador do {self.nome} não conhece {_curto(limpa)}.",
+                f"Ele a troca por {partes[0]!r} (id {ids[0]}), a linha de tudo o que não conhece.",
+                f"Tente uma palavra que ele conheça, por exemplo:  --palavra {self._exemplo(limpa)}",
+            )
         if outra:
             dica = (
                 f"{outra.texto!r} é um token só (id {outra.id}): "
