@@ -43,7 +43,7 @@ aula = Aula("corrigir", __doc__, SECOES, opcoes)
 import secrets
 from pathlib import Path
 
-from nucleo.exercicios import caixa, correcao, registro
+from nucleo.exercicios import caixa, correcao
 from nucleo.exercicios.contexto import Contexto
 
 pastas = correcao.pastas_da_turma(Path(aula.args.turma).expanduser())
@@ -65,14 +65,11 @@ if aula.secao("caixa"):
 
 # %% Medir e corrigir
 with aula.barra() as progresso:
-    contexto, medidas = Contexto(aula.args.modelo, progresso), {}
-    ha_previsoes = any((p / f"{a:02d}_previsoes.json").is_file() for p in pastas for a in apostilas)
-    if ha_previsoes and not aula.args.sem_previsoes:
+    contexto, medidas, nao_deu = Contexto(aula.args.modelo, progresso), {}, []
+    if not aula.args.sem_previsoes:
         # Uma vez para todos: a medida é da máquina de quem corrige, e não a que veio no arquivo.
-        perguntas = [p for a in apostilas for p in registro.perguntas(a) if p.tipo != "texto"]
+        perguntas = correcao.perguntas_respondidas(pastas, apostilas)
         medidas, nao_deu = correcao.medir_perguntas(perguntas, contexto, progresso)
-    else:
-        nao_deu = []
     boletins = correcao.corrigir_turma(
         pastas, apostilas, minha_caixa, semente, medidas, contexto, progresso
     )

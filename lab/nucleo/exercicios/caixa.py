@@ -143,6 +143,11 @@ def o_que_protege(levantadas: list[str]) -> tuple[list[str], list[str]]:
         "nada sobra rodando",
         "um processo que se solte do grupo pode sobrar rodando: confira",
     )
+    uma(
+        {"espacos", "sinais"} & tem,
+        "sem alcançar os seus outros processos",
+        "um programa de má-fé pode encerrar processos seus (até este)",
+    )
     uma("memória" in tem, "memória limitada", "a memória NÃO é limitada neste sistema")
     uma(
         "arquivo" in tem,

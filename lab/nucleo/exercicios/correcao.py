@@ -98,6 +98,26 @@ def corrigir_funcoes(
     return {t.id: vereditos[t.id] for t in tarefas}
 
 
+def ler_previsoes(pasta: Path, apostila: int) -> dict[str, str]:
+    """{id: texto} das previsões de uma pessoa; vazio se não há arquivo ou ele não se deixa ler."""
+    texto, engano = caixa.ler_resposta(pasta / f"{apostila:02d}_previsoes.json")
+    if engano:
+        return {}
+    try:
+        return {i: r["texto"] for i, r in previsoes.ler_respostas(texto).items()}
+    except (ValueError, RecursionError):
+        return {}
+
+
+def perguntas_respondidas(pastas: list[Path], apostilas: list[int]) -> list[Pergunta]:
+    """As perguntas que alguém da turma respondeu, fora as de texto livre: só essas se medem."""
+    quais = []
+    for a in apostilas:
+        respondidas = set().union(*(ler_previsoes(p, a) for p in pastas))
+        quais += [p for p in registro.perguntas(a) if p.id in respondidas and p.tipo != "texto"]
+    return quais
+
+
 def medir_perguntas(
     perguntas: list[Pergunta], contexto: Contexto, progresso=lambda *_: None
 ) -> tuple[dict, list[str]]:
@@ -117,19 +137,13 @@ def corrigir_previsoes(
     pasta: Path, apostila: int, medidas: dict, contexto: Contexto
 ) -> dict[str, str]:
     """{id: veredito} das previsões de uma pessoa, refeito aqui: o que o arquivo diz não conta."""
-    texto, engano = caixa.ler_resposta(pasta / f"{apostila:02d}_previsoes.json")
-    if engano:
-        return {}
-    try:
-        respostas = previsoes.ler_respostas(texto)
-    except (ValueError, RecursionError):
-        return {}
+    respostas = ler_previsoes(pasta, apostila)
     vereditos = {}
     for p in registro.perguntas(apostila):
         if p.id not in respostas or p.id not in medidas:
             continue
         try:
-            valor = previsoes.entender(p, respostas[p.id]["texto"])
+            valor = previsoes.entender(p, respostas[p.id])
         except previsoes.NaoEntendi:
             vereditos[p.id] = previsoes.ERRADA
             continue
@@ -247,15 +261,20 @@ def nome_seguro_longo(texto: str) -> str:
 
 
 def quadro_dos_enganos(boletins: list[Boletim], quantos: int = 10) -> Quadro:
-    """Os enganos mais comuns da turma: em que função, quantas pessoas, e que parte da turma."""
-    contagem = Counter(
-        (v.tarefa.titulo, v.nome_do_engano)
-        for b in boletins for v in b.vereditos.values()
-        if not v.passou and v.engano not in FORA
-    )  # fmt: skip
-    linhas = [
-        [nome, titulo, n, n / len(boletins)] for (titulo, nome), n in contagem.most_common(quantos)
-    ]
+    """Os enganos mais comuns da turma: em que funções, quantas pessoas, e que parte da turma."""
+    pessoas, onde = Counter(), {}
+    for b in boletins:
+        erradas = [v for v in b.vereditos.values() if not v.passou and v.engano not in FORA]
+        vistos = {v.nome_do_engano for v in erradas}
+        # Quem se enganou igual em três funções é uma pessoa só.
+        pessoas.update(vistos)
+        for v in erradas:
+            onde.setdefault(v.nome_do_engano, Counter())[v.tarefa.titulo] += 1
+    linhas = []
+    for nome, n in pessoas.most_common(quantos):
+        titulos = [t for t, _ in onde[nome].most_common()]
+        mais = f" e mais {len(titulos) - 2}" if len(titulos) > 2 else ""
+        linhas.append([nome, "; ".join(titulos[:2]) + mais, n, n / len(boletins)])
     return Quadro(
         "Os enganos mais comuns",
         {"engano": str, "onde": str, "pessoas": str, "da turma": porcento},

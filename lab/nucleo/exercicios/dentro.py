@@ -130,16 +130,19 @@ def por_limites(limites):
 
 
 def so_esta_pasta(pasta, legiveis):
-    """Landlock (Linux 5.13+): escrever só em `pasta`, ler só dali e de `legiveis`. True se pegou."""
+    """Landlock (Linux 5.13+): escrever só em `pasta`, ler só dali e de `legiveis`.
+
+    Devolve a versão do Landlock que pegou; 0 se nenhuma. Da 6 em diante, nega também os sinais.
+    """
     import ctypes
     import struct
 
     if not sys.platform.startswith("linux"):
-        return False
+        return 0
     libc = ctypes.CDLL(None, use_errno=True)
     versao = libc.syscall(444, None, 0, 1)
     if versao < 1:
-        return False
+        return 0
     ler = (1 << 2) | (1 << 3) | 1  # ler arquivo, listar pasta, executar
     tudo = (1 << {1: 13, 2: 14}.get(versao, 15 if versao < 5 else 16)) - 1
     rede = 3 if versao >= 4 else 0  # bind e connect em TCP
@@ -148,7 +151,7 @@ def so_esta_pasta(pasta, legiveis):
     tamanho = 8 if versao < 4 else 16 if versao < 6 else 24
     regras = libc.syscall(444, atributos[:tamanho], tamanho, 0)
     if regras < 0:
-        return False
+        return 0
     for caminho in [pasta, *legiveis]:
         try:
             aberto = os.open(caminho, os.O_PATH | os.O_CLOEXEC)
@@ -162,7 +165,7 @@ def so_esta_pasta(pasta, legiveis):
     libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     pegou = libc.syscall(446, regras, 0) == 0
     os.close(regras)
-    return pegou
+    return versao if pegou else 0
 
 
 def negar_chamadas():
@@ -297,8 +300,9 @@ def principal():
         os.chdir(pedido["pasta"])
     if pedido["limites"]:
         paredes += por_limites(pedido["limites"])
-    if "landlock" in pedido["paredes"] and so_esta_pasta(pedido["pasta"], pedido["legiveis"]):
-        paredes.append("landlock")
+    if "landlock" in pedido["paredes"]:
+        versao = so_esta_pasta(pedido["pasta"], pedido["legiveis"])
+        paredes += ["landlock"] * (versao > 0) + ["sinais"] * (versao >= 6)
     if "seccomp" in pedido["paredes"] and negar_chamadas():
         paredes.append("seccomp")
     dizer({"pronto": paredes})

@@ -1,5 +1,6 @@
 """Prever: entender o que se digitou, guardar com hora antes de medir, e dar o veredito."""
 
+import contextlib
 import json
 import os
 import re
@@ -268,7 +269,8 @@ class Diario:
                 os.fsync(f.fileno())
             os.replace(parcial, self.arquivo)
         except OSError as erro:
-            parcial.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                parcial.unlink()
             raise ErroDoUsuario(
                 f"Não consegui guardar as previsões em {self.arquivo.parent}.",
                 f"O sistema respondeu: {erro.strerror or erro}.",
