@@ -7,10 +7,12 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from banco_de_programas import CERTOS, ERRADOS
 from nucleo.exercicios import dentro, julgar, registro
-from nucleo.exercicios.julgar import rodar_aqui
+from nucleo.exercicios.julgar import Ocorrido, rodar_aqui
 
 pytestmark = pytest.mark.unit
 TAREFAS = [t for a in (2, 6) for t in registro.tarefas(a)]
@@ -236,6 +238,29 @@ def test_valores_vao_e_voltam_pela_caixa(valor):
         assert np.float64(valor).tobytes() == np.float64(volta).tobytes()
     else:
         assert volta == valor and type(volta) is type(valor)
+
+
+SIMPLES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
+    st.builds(dentro.Estranho, st.text(max_size=5)),
+    st.sampled_from([np.zeros(3), np.eye(2), np.array([]), np.array(True), np.zeros((2, 0), "f2")]),
+)  # fmt: skip
+QUALQUER = st.recursive(
+    SIMPLES, lambda x: st.lists(x, max_size=4) | st.lists(x, max_size=3).map(tuple)
+)
+
+
+@todas
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(dados=st.data())
+def test_nenhum_valor_derruba_o_juiz(tarefa, dados):
+    """O que vem da caixa é de quem quiser: qualquer valor ganha um veredito, e nunca um traceback."""
+    casos = registro.casos(tarefa)
+    quantos = dados.draw(st.integers(0, len(casos)))
+    ocorridos = [Ocorrido(dados.draw(QUALQUER)) for _ in range(quantos)]
+    v = julgar.julgar(tarefa, casos, ocorridos)
+    assert not v.passou and v.nome_do_engano
+    assert (v.chamado + v.voltou + v.esperado + v.explicacao).encode("utf-8")
 
 
 @pytest.mark.parametrize("dado", [

@@ -241,6 +241,35 @@ def test_os_dois_gradientes_somam_o_da_tabela_amarrada(contexto):
     assert g["diferenca"] < 1e-5 * (g["norma_entrada"] + g["norma_saida"])
 
 
+@unit
+def test_sem_o_mini_a_pergunta_diz_o_que_falta_e_as_outras_seguem(tmp_path, monkeypatch):
+    from types import SimpleNamespace
+
+    from nucleo import caminhos
+
+    c = Contexto("smollm2")
+    c.__dict__["modelo"] = SimpleNamespace(wpe=None, nome="smollm2")
+    monkeypatch.setattr(caminhos, "DADOS", tmp_path)
+    with pytest.raises(ErroDoUsuario, match="mini"):
+        _ = c.com_wpe
+    perguntas = [p for p in PERGUNTAS if p.id in ("vizinhas", "troca_muda")]
+    monkeypatch.undo()
+    monkeypatch.setattr(type(c), "com_wpe", property(lambda c: (_ for _ in ()).throw(
+        ErroDoUsuario("O modelo mini não está aqui.", "y", "z"))))  # fmt: skip
+    medidas, faltas = correcao.medir_perguntas(perguntas, c)
+    assert list(medidas) == ["troca_muda"] and faltas == ["vizinhas: O modelo mini não está aqui."]
+
+
+@pytest.mark.mini
+def test_com_o_mini_a_tabela_de_posicoes_e_medida(mini):
+    c = Contexto("mini")
+    c.__dict__["modelo"] = mini
+    por_id = {p.id: p for p in PERGUNTAS}
+    assert por_id["um_a_mais"].medir(c).valor == "c"
+    assert por_id["forma_de_h0"].medir(c).valor == "a"
+    assert por_id["vizinhas"].medir(c).fonte == "mini"
+
+
 # --- o diário ---------------------------------------------------------------------------
 
 

@@ -40,7 +40,6 @@ class Limites:
     """Quanto uma resposta pode gastar. Tempo em segundos, tamanhos em bytes."""
 
     por_tarefa: float = 10.0
-    cpu: int = 120
     memoria: int = 4 * 2**30
     arquivo: int = 16 * 2**20
     pasta: int = 64 * 2**20
@@ -49,7 +48,7 @@ class Limites:
     def para_dentro(self) -> dict:
         """Os limites que o próprio processo se impõe antes de carregar a resposta."""
         return {
-            "cpu": self.cpu,
+            "cpu": int(20 * self.por_tarefa) + 30,
             "memoria": self.memoria,
             "arquivo": self.arquivo,
             "processos": self.processos,

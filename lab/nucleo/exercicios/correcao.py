@@ -177,13 +177,23 @@ def corrigir_turma(
                 boletim.previsoes |= corrigir_previsoes(pasta, a, medidas, contexto)
         except OSError as erro:
             boletim.problema = f"a pasta não se deixou ler ({erro.strerror or erro})"
+        # Um defeito nosso com a entrega de uma pessoa não pode calar a correção das outras: fica
+        # dito na linha dela, com o nome do erro.
+        except Exception as erro:
+            boletim.problema = (
+                f"a correção falhou, relate o defeito ({type(erro).__name__}: {erro})"[:200]
+            )
         with tranca:
             feitos += 1
             progresso("Corrigindo", feitos, len(pastas))
         return boletim
 
-    with ThreadPoolExecutor(quantos or os.cpu_count() or 1) as equipe:
+    equipe = ThreadPoolExecutor(quantos or os.cpu_count() or 1)
+    try:
         return list(equipe.map(uma, pastas))
+    finally:
+        # Com Ctrl-C, quem ainda não começou não começa; no fim normal não há mais ninguém na fila.
+        equipe.shutdown(wait=False, cancel_futures=True)
 
 
 # --- o que se mostra -----------------------------------------------------------------------

@@ -101,6 +101,17 @@ def argumentos(caso: Caso) -> list:
 # --- comparar ------------------------------------------------------------------------------
 
 
+def _array(x) -> np.ndarray | None:
+    """x como array de números ou de booleanos; None se for outra coisa (texto, None, listas tortas)."""
+    if x is None or isinstance(x, (str, dentro.Estranho)):
+        return None
+    try:
+        a = np.asarray(x)
+    except (ValueError, TypeError, OverflowError):
+        return None  # lista com linhas de tamanhos diferentes
+    return a if a.dtype.kind in "fiub" else None
+
+
 def igual(valor, certo, tolerancia: float) -> bool:
     """True se `valor` é o que se esperava, em qualquer roupa razoável (lista, float32, 0-d…).
 
@@ -113,14 +124,8 @@ def igual(valor, certo, tolerancia: float) -> bool:
             and len(valor) == len(certo)
             and all(igual(v, c, tolerancia) for v, c in zip(valor, certo, strict=True))
         )
-    if valor is None or isinstance(valor, (str, dentro.Estranho)):
-        return False
-    try:
-        v = np.asarray(valor)
-    except (ValueError, TypeError):
-        return False  # lista com linhas de tamanhos diferentes
-    c = np.asarray(certo)
-    if v.dtype.kind not in "fiub" or v.shape != c.shape:
+    v, c = _array(valor), np.asarray(certo)
+    if v is None or v.shape != c.shape:
         return False
     if c.dtype.kind == "b":
         return bool((v == c).all())
@@ -139,13 +144,8 @@ def _parecido(valor, imitado, tolerancia: float) -> bool:
             and len(valor) == len(imitado)
             and all(_parecido(v, i, tolerancia) for v, i in zip(valor, imitado, strict=True))
         )
-    if valor is None or isinstance(valor, (str, dentro.Estranho)):
-        return False
-    try:
-        v, i = np.asarray(valor), np.asarray(imitado)
-    except (ValueError, TypeError):
-        return False
-    if v.shape != i.shape or v.dtype.kind not in "fiub" or i.dtype.kind not in "fiub":
+    v, i = _array(valor), _array(imitado)
+    if v is None or i is None or v.shape != i.shape:
         return False
     # Uma resposta verdadeira ou falsa não é um número, nem o contrário.
     if (v.dtype.kind == "b") != (i.dtype.kind == "b"):
@@ -290,13 +290,9 @@ def _pela_cara(tarefa, ocorridos, certos, bons) -> str:
     for valor, certo in ruins:
         if valor is None:
             return "sem_return"
-        if isinstance(certo, tuple) or isinstance(valor, (str, dentro.Estranho)):
-            return "tipo"
-        try:
-            v, c = np.asarray(valor), np.asarray(certo)
-        except (ValueError, TypeError):
-            return "forma"
-        if v.dtype.kind not in "fiub" or (v.dtype.kind == "b") != (c.dtype.kind == "b"):
+        v, c = _array(valor), _array(certo)
+        if v is None or c is None or (v.dtype.kind == "b") != (c.dtype.kind == "b"):
+            # Uma lista de listas de tamanhos diferentes é de números, mas não tem forma.
             return "tipo"
         if v.shape != c.shape:
             virado = v.ndim == 2 and v.T.shape == c.shape
@@ -338,14 +334,15 @@ def mostrar(x, largura: int = 150) -> str:
     if isinstance(x, tuple):
         texto = "(" + ", ".join(mostrar(v, largura // 2) for v in x) + ")"
     elif isinstance(x, (np.ndarray, list)):
-        try:
-            a = np.asarray(x)
-        except (ValueError, TypeError):
-            return "uma lista com partes de tamanhos diferentes"
-        if a.size > 24:
+        a = _array(x)
+        if a is None:
+            partes = [mostrar(v, largura // 2) for v in x[:8]]
+            texto = "[" + ", ".join(partes) + (", …]" if len(x) > 8 else "]")
+        elif a.size > 24:
             # O começo basta para reconhecer; a forma diz o resto.
-            return f"array {a.shape} que começa por {_lista(a.reshape(-1)[:4])[:-1]}, …]"
-        texto = _lista(a)
+            texto = f"array {a.shape} que começa por {_lista(a.reshape(-1)[:4])[:-1]}, …]"
+        else:
+            texto = _lista(a)
     elif isinstance(x, (bool, np.bool_)):
         texto = str(bool(x))
     elif isinstance(x, (float, np.floating)):

@@ -46,6 +46,17 @@ def _sem_mascara(c):
     return Medida(chave, texto, f"atenção de pesos sorteados em «{' '.join(palavras)}»")
 
 
+def _explique(c):
+    m = _sem_mascara(c)
+    pontos = (
+        "A nota entre dois tokens depende só dos vetores deles, e não de onde estão; e a soma ponderada "
+        "dá o mesmo em qualquer ordem.",
+        "Por isso trocar a frase só troca as saídas de lugar: cada palavra recebe, nas duas frases, o "
+        "mesmo vetor, e «quem mordeu quem» não está em nenhum deles.",
+    )
+    return Medida(pontos, m.texto, m.fonte)
+
+
 def _ultima(camadas_):
     def medir(c):
         from nucleo import permutacao
@@ -363,6 +374,13 @@ PERGUNTAS = (
             Opcao("b", "não muda nem com posição", "Com a posição somada, o mesmo token noutro lugar é outro vetor."),
             Opcao("c", "muda sempre: a frase é outra", "A frase é outra; os vetores, sem posição, são os mesmos."),
         ),
+    ),
+    Pergunta(
+        "explique", 6, "6.5", "texto",
+        "Explique em uma linha: por que, sem posições e sem máscara, a autoatenção não distingue «O cão "
+        "mordeu o homem» de «O homem mordeu o cão»?",
+        _explique,
+        "Não há veredito: compare a sua frase com os dois pontos e com o que se mediu.",
     ),
     Pergunta(
         "perda", 6, "6.5", "escolha",
