@@ -242,3 +242,36 @@ def test_pasta_errada_diz_o_que_se_espera(tmp_path):
     erro_gentil(
         rodar("corrigir.py", str(tmp_path / "vazia"), "--saida", str(tmp_path / "s")), "turma/ana/"
     )
+
+
+@pytest.mark.cli
+@pytest.mark.skipif(os.name == "nt", reason="o sinal é de Unix")
+def test_ctrl_c_para_ja_e_nao_deixa_nada(tmp_path):
+    import signal
+    import subprocess
+
+    from conftest import LAB, RAIZ
+
+    for pessoa in "abc":
+        (tmp_path / "turma" / pessoa).mkdir(parents=True)
+        for t in registro.tarefas(2):
+            laco = f"def {t.funcao}(*a):\n    while True:\n        pass\n"
+            (tmp_path / "turma" / pessoa / t.arquivo).write_text(laco, encoding="utf-8")
+    temporaria = tmp_path / "tmp"
+    temporaria.mkdir()
+    p = subprocess.Popen(
+        [sys.executable, str(LAB / "corrigir.py"), str(tmp_path / "turma"), "--apostila", "2",
+         "--sem-previsoes", "--limite", "100", "--saida", str(tmp_path / "s")],
+        cwd=RAIZ, env=os.environ | {"TMPDIR": str(temporaria)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    fim = time.perf_counter() + 60
+    # A primeira caixa é a prova das paredes; o aviso de que começou vem depois dela.
+    while not list(temporaria.glob("caixa-*")) and time.perf_counter() < fim:
+        time.sleep(0.1)
+    time.sleep(3)
+    inicio = time.perf_counter()
+    p.send_signal(signal.SIGINT)
+    _, erros = p.communicate(timeout=60)
+    assert p.returncode == 130 and b"Interrompido" in erros and b"Traceback" not in erros, erros
+    assert time.perf_counter() - inicio < 30
+    assert not list(temporaria.iterdir()) and not list((tmp_path / "s").glob("*.csv"))

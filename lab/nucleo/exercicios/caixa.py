@@ -81,6 +81,8 @@ class Caixa:
         casos = {t.id: registro.casos(t, semente) for t, _ in respostas}
         faltam = list(respostas)
         while faltam:
+            if _parar.is_set():
+                raise InterruptedError("a correção foi interrompida")
             with _Sessao(self, faltam, casos) as sessao:
                 for tarefa, _ in list(faltam):
                     veredito = sessao.proximo(tarefa)
@@ -188,6 +190,7 @@ class _Sessao:
         self._fila: queue.Queue = queue.Queue(maxsize=4000)
         self._processo = self._lancar()
         _vivos.add(self._processo.pid)
+        _abertas.add(self)
         self._leitor = threading.Thread(target=self._ler, daemon=True)
         self._leitor.start()
         pedido = {
@@ -354,6 +357,7 @@ class _Sessao:
     def __exit__(self, *_):
         self.morta = True
         self._encerrar()
+        _abertas.discard(self)
         self._processo.stdout.close() if not self._leitor.is_alive() else self._leitor.join(2)
         if self._erros:
             self._erros.close()
@@ -365,6 +369,16 @@ class _Sessao:
 
 
 _vivos: set[int] = set()
+_abertas: set[_Sessao] = set()
+_parar = threading.Event()
+
+
+def encerrar_todas() -> None:
+    """Ctrl-C: mata o que está rodando em todas as caixas deste processo e não abre outras."""
+    _parar.set()
+    for sessao in list(_abertas):
+        with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
+            os.killpg(sessao._processo.pid, signal.SIGKILL)
 
 
 def adotar_orfaos() -> bool:

@@ -191,9 +191,13 @@ def corrigir_turma(
     equipe = ThreadPoolExecutor(quantos or os.cpu_count() or 1)
     try:
         return list(equipe.map(uma, pastas))
-    finally:
-        # Com Ctrl-C, quem ainda não começou não começa; no fim normal não há mais ninguém na fila.
+    except KeyboardInterrupt:
+        # Quem ainda não começou não começa, e quem está rodando para agora.
         equipe.shutdown(wait=False, cancel_futures=True)
+        caixa.encerrar_todas()
+        raise
+    finally:
+        equipe.shutdown()
 
 
 # --- o que se mostra -----------------------------------------------------------------------
