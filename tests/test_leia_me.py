@@ -77,6 +77,7 @@ def test_comando_roda(comando, tmp_path, smollm2):
             esperado = 1
         feito = subprocess.run(
             [sys.executable, *resto],
+            stdin=subprocess.DEVNULL,  # quem perguntar algo ouve que a entrada acabou, e segue
             cwd=RAIZ,
             env=env,
             capture_output=True,

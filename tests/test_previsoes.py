@@ -293,6 +293,17 @@ def test_a_previsao_esta_no_disco_antes_da_medida(tmp_path):
 
 
 @unit
+def test_duas_janelas_abertas_nao_se_apagam(tmp_path):
+    uma, outra = Diario.abrir(tmp_path, 2), Diario.abrir(tmp_path, 2)
+    uma.trancar(NUMERO, "313")
+    outra.trancar(ESCOLHA, "a")
+    assert set(Diario.abrir(tmp_path, 2).respostas) == {"n", "e"}
+    with pytest.raises(ValueError, match="trancada"):
+        uma.trancar(ESCOLHA, "b")
+    assert Diario.abrir(tmp_path, 2).respostas["e"]["texto"] == "a"
+
+
+@unit
 def test_recomecar_guarda_o_antigo(tmp_path):
     for n in range(3):
         diario = Diario.abrir(tmp_path, 2)

@@ -73,7 +73,11 @@ def _percorrer(perguntas, diario: Diario, contexto: Contexto, prontas: dict | No
             texto = _perguntar(pergunta)
             if texto is None:
                 continue
-            guardada = diario.trancar(pergunta, texto)
+            try:
+                guardada = diario.trancar(pergunta, texto)
+            except ValueError:
+                diga("Esta já foi respondida em outra janela; vale a primeira.", "yellow")
+                continue
             diga(f"Previsão trancada às {_hora(guardada['quando'])[-8:]}. Medindo…", "dim")
         _medir_e_mostrar(pergunta, guardada, diario, contexto)
         feitas = sum(p.id in diario.respostas for p in perguntas)

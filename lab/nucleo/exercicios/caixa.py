@@ -149,7 +149,7 @@ def o_que_protege(levantadas: list[str]) -> tuple[list[str], list[str]]:
         "sem alcançar os seus outros processos",
         "um programa de má-fé pode encerrar processos seus (até este)",
     )
-    uma("memória" in tem, "memória limitada", "a memória NÃO é limitada neste sistema")
+    uma("memoria" in tem, "memória limitada", "a memória NÃO é limitada neste sistema")
     uma(
         "arquivo" in tem,
         "tamanho de arquivo limitado",

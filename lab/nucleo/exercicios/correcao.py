@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from matplotlib.ticker import MaxNLocator
+
 from nucleo import graficos
 from nucleo.erros import ErroDoUsuario
 from nucleo.exercicios import caixa, julgar, previsoes, registro
@@ -332,6 +334,8 @@ def figura_da_turma(boletins: list[Boletim], apostilas: list[int]):
         "não fez": contar(lambda v: v.engano in FORA),
     }
     rotulos = [f"{t.apostila:02d}.{t.numero} {t.titulo}" for t in tarefas]
-    return graficos.pilhas(
-        rotulos, partes, f"A turma, função por função ({len(boletins)} pessoas)", "pessoas"
-    )
+    titulo = f"A turma, função por função ({len(boletins)} pessoas)"
+    figura = graficos.pilhas(rotulos, partes, titulo, "pessoas")
+    # Não há meia pessoa: só números inteiros no eixo.
+    figura.axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figura

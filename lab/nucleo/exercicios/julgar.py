@@ -180,7 +180,7 @@ def julgar(tarefa: Tarefa, casos: list[Caso], ocorridos: list[Ocorrido]) -> Vere
     if all(bons) and not mexeram:
         return Veredito(tarefa, True)
     pior = bons.index(False) if not all(bons) else mexeram[0]
-    engano = _geral(tarefa, casos, ocorridos, certos, bons, mexeram)
+    engano = _geral(tarefa, ocorridos, certos, bons, mexeram)
     if engano is None:
         engano = _conhecido(tarefa, casos, ocorridos, bons) or _pela_cara(
             tarefa, ocorridos, certos, bons
@@ -222,38 +222,49 @@ def nao_rodou(
     )  # fmt: skip
 
 
-def _geral(tarefa, casos, ocorridos, certos, bons, mexeram) -> str | None:
+# O que a caixa ou o Python disseram que houve -> o engano. Nesta ordem: o primeiro que aparecer.
+_FINS = {
+    "NotImplementedError": "por_fazer",
+    "tempo": "tempo",
+    "saiu": "saiu",
+    "SystemExit": "saiu",
+    "KeyboardInterrupt": "saiu",
+    "fora_do_protocolo": "fora_do_protocolo",
+    "limite": "limite",
+    "MemoryError": "limite",
+    # As proibições da caixa chegam assim; o engano é querer sair dela.
+    "PermissionError": "limite",
+    "BlockingIOError": "limite",
+    "OSError": "limite",
+}
+
+
+def _geral(tarefa, ocorridos, certos, bons, mexeram) -> str | None:
+    """O engano que vale para qualquer função, ou None se é preciso olhar os números."""
     erros = {o.erro for o in ocorridos if o.erro}
-    if "NotImplementedError" in erros:
-        return "por_fazer"
-    for erro, id_ in (("tempo", "tempo"), ("saiu", "saiu"), ("SystemExit", "saiu"),
-                      ("KeyboardInterrupt", "saiu"), ("fora_do_protocolo", "fora_do_protocolo"),
-                      ("limite", "limite"), ("MemoryError", "limite")):  # fmt: skip
+    for erro, engano in _FINS.items():
         if erro in erros:
-            return id_
-    # Proibições da caixa aparecem como PermissionError; o engano é querer sair dela.
-    if any(o.erro in ("PermissionError", "BlockingIOError", "OSError") for o in ocorridos):
-        return "limite"
+            return engano
     if mexeram:
         return "mexeu_na_entrada"
     if erros:
-        # Um engano conhecido pode só falhar na borda; sem valor nenhum, é o erro que conta.
-        return (
-            "falhou" if all(o.erro for o, b in zip(ocorridos, bons, strict=True) if not b) else None
-        )
+        # Se algum caso errado devolveu um valor, o engano ainda pode ser reconhecido por ele.
+        so_erros = all(o.erro for o, b in zip(ocorridos, bons, strict=True) if not b)
+        return "falhou" if so_erros else None
     valores = [o.valor for o in ocorridos]
     if all(v is None for v in valores):
         return "sem_return"
-    exemplo = valores[0]
-    if not any(isinstance(v, dentro.Estranho) for v in valores) and all(
-        _parecido(v, exemplo if not isinstance(exemplo, list) else tuple(exemplo), 0)
-        or (v == exemplo if isinstance(v, (str, bool)) else False)
-        for v in valores
-    ):
-        varia = any(not _parecido(c, certos[0], tarefa.tolerancia) for c in certos)
-        if varia:
-            return "copiou_o_exemplo" if bons[0] else "constante"
+    varia = any(not _parecido(c, certos[0], tarefa.tolerancia) for c in certos)
+    if varia and _sempre_o_mesmo(valores):
+        return "copiou_o_exemplo" if bons[0] else "constante"
     return None
+
+
+def _sempre_o_mesmo(valores: list) -> bool:
+    primeiro = tuple(valores[0]) if isinstance(valores[0], list) else valores[0]
+    return all(
+        _parecido(v, primeiro, 0) or (isinstance(v, str) and v == valores[0]) for v in valores
+    )
 
 
 def _conhecido(tarefa, casos, ocorridos, bons) -> str | None:

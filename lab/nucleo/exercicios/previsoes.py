@@ -238,6 +238,7 @@ class Diario:
 
         Erros: `ValueError` se a pergunta já tem previsão; `ErroDoUsuario` se não deu para gravar.
         """
+        self._juntar_com_o_disco()
         if pergunta.id in self.respostas:
             raise ValueError(f"a previsão de {pergunta.id} já está trancada")
         self.respostas[pergunta.id] = {"texto": texto, "quando": agora()}
@@ -247,6 +248,15 @@ class Diario:
             del self.respostas[pergunta.id]
             raise
         return self.respostas[pergunta.id]
+
+    def _juntar_com_o_disco(self) -> None:
+        # Duas janelas abertas ao mesmo tempo: o que a outra já trancou vale, e não se perde.
+        try:
+            no_disco = ler_respostas(self.arquivo.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return
+        for id_, resposta in no_disco.items():
+            self.respostas.setdefault(id_, resposta)
 
     def anotar(self, pergunta: Pergunta, resultado: Resultado) -> None:
         """Põe o medido e o veredito ao lado da previsão, que não muda."""

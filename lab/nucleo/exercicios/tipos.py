@@ -1,7 +1,7 @@
 """As peças de que os exercícios são feitos. Um exercício é dado: quem o mostra é a lição."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -128,4 +128,3 @@ class Pergunta:
     confusoes: tuple[Confusao, ...] = ()
     erro_geral: str = ""
     casas: int = 0
-    precisa: tuple[str, ...] = field(default=())
