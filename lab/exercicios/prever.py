@@ -57,6 +57,8 @@ def _percorrer(perguntas, diario: Diario, contexto: Contexto, prontas: dict | No
         guardada = diario.respostas.get(pergunta.id)
         if guardada and "veredito" in guardada:
             continue
+        if prontas is not None and not guardada and pergunta.id not in prontas:
+            continue  # o arquivo não a responde: fica para depois, e o fim diz quantas
         titulo(f"{n} de {len(perguntas)} · seção {pergunta.secao}")
         diga(pergunta.enunciado)
         for opcao in pergunta.opcoes:
@@ -65,9 +67,6 @@ def _percorrer(perguntas, diario: Diario, contexto: Contexto, prontas: dict | No
             # Trancada numa sessão que caiu entre a previsão e a medida: só falta medir.
             diga(f"Você já tinha previsto, em {_hora(guardada['quando'])}.")
         elif prontas is not None:
-            if pergunta.id not in prontas:
-                diga("Sem resposta no arquivo; fica para depois.", "dim")
-                continue
             guardada = diario.trancar(pergunta, prontas[pergunta.id])
         else:
             texto = _perguntar(pergunta)
@@ -240,7 +239,8 @@ def _fim(perguntas, diario: Diario, apostila: int) -> int:
     _placar(perguntas, diario)
     faltam = [p for p in perguntas if "veredito" not in diario.respostas.get(p.id, {})]
     if faltam:
-        rode(f"Ficaram {len(faltam)} para depois:", registro.comando(apostila))
+        verbo = "Ficou" if len(faltam) == 1 else "Ficaram"
+        rode(f"{verbo} {len(faltam)} para depois:", registro.comando(apostila))
     rode("Para rever:", registro.comando(apostila, "--rever"))
     rode("Agora escreva você:", registro.comando(apostila, "--implementar"))
     return 0

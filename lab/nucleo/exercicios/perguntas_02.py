@@ -458,7 +458,8 @@ PERGUNTAS = (
     ),
     Pergunta(
         "linhas_do_gpt2", 2, "4", "ordem",
-        "As linhas 0, 1, 2 e 500 da wpe do GPT-2. Ponha os pares em ordem, do cosseno maior para o menor.",
+        "Na wpe do GPT-2, olhe quatro posições: 0, 1, 2 e 500. Ponha os pares em ordem, do cosseno maior "
+        "para o menor.",
         _linhas_do_gpt2,
         "Posições vizinhas ficaram parecidas sem ninguém pedir, de 1 em diante. A linha 0 é um ponto "
         "fora da curva: nem com a 1 ela se parece tanto.",
