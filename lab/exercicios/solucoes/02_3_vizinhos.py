@@ -13,9 +13,10 @@ def vizinhos(E, i, k):
     Devolve:
         lista (ou array) de k ids, do mais próximo em diante; no empate, o menor id primeiro.
 
-    >>> E = np.array([[3., 4.], [4., 3.], [-3., 4.], [8., 6.], [4., 3.], [0., 5.]])
-    >>> [int(j) for j in vizinhos(E, 0, 3)]
-    [1, 3, 4]
+    >>> E = np.array([[1., 1, 1, 1], [1, 1, 1, -1], [2, 2, -2, 2],
+    ...               [-1, -1, -1, -1], [3, 3, 3, 3], [2, 2, 2, -2]])
+    >>> [int(j) for j in vizinhos(E, 0, 3)]  # cossenos 1, ½ e ½
+    [4, 1, 2]
     """
     normas = np.sqrt((E * E).sum(axis=1))  # (V, d) -> (V,)
     notas = E @ E[i] / (normas * normas[i])  # (V, d) @ (d,) -> (V,)

@@ -160,9 +160,19 @@ def _sem_quase_empates(E, i):
 
 
 def _casos_vizinhos(s):
-    # Números inteiros e linhas repetidas ou dobradas: empates exatos, em qualquer precisão.
-    brinquedo = np.array([[3.0, 4], [4, 3], [-3, 4], [8, 6], [4, 3], [0, 5]])
-    casos = [Caso((brinquedo, 0, 3)), Caso((brinquedo, 3, 2))]
+    # Sinais em quatro dimensões, e múltiplos: as normas são pares, os cossenos são 1 ou ±½, e os
+    # empates são exatos em qualquer precisão, biblioteca e ordem de soma.
+    brinquedo = np.array(
+        [
+            [1.0, 1, 1, 1],
+            [1, 1, 1, -1],
+            [2, 2, -2, 2],
+            [-1, -1, -1, -1],
+            [3, 3, 3, 3],
+            [2, 2, 2, -2],
+        ]
+    )
+    casos = [Caso((brinquedo, 0, 3)), Caso((brinquedo, 4, 2))]
     while len(casos) < 5:
         V, d, k = int(s.integers(15, 40)), int(s.integers(4, 9)), int(s.integers(3, 7))
         E = s.standard_normal((V, d)) * s.uniform(0.3, 4, (V, 1)) + 0.5
