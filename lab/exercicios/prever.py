@@ -117,7 +117,9 @@ def _medir_e_mostrar(
 ) -> None:
     try:
         valor = previsoes.entender(pergunta, guardada["texto"])
-        resultado = previsoes.julgar(pergunta, valor, pergunta.medir(contexto), contexto)
+        medida = pergunta.medir(contexto)
+        _apresentar(contexto)
+        resultado = previsoes.julgar(pergunta, valor, medida, contexto)
     except NaoEntendi as motivo:
         # Só acontece com um diário mexido à mão: a previsão fica como está, sem veredito.
         diga(f"A previsão guardada não é uma resposta desta pergunta. {motivo}", "yellow")
@@ -128,6 +130,16 @@ def _medir_e_mostrar(
         return
     mostrar(pergunta, resultado)
     diario.anotar(pergunta, resultado)
+
+
+def _apresentar(contexto: Contexto) -> None:
+    """Uma vez por sessão, quando um modelo se abre: quem responde, de onde veio e por quê."""
+    modelo = contexto.__dict__.get("modelo")
+    if modelo is None or "apresentado" in contexto.memoria:
+        return
+    contexto.memoria["apresentado"] = True
+    motivo = f" Por quê: {modelo.motivo}." if modelo.motivo else ""
+    diga(f"Quem responde: **{modelo.nome}** — {modelo.origem}.{motivo}", "dim")
 
 
 def mostrar(pergunta: Pergunta, r: previsoes.Resultado) -> None:
