@@ -11,7 +11,7 @@ from conftest import LAB, RAIZ
 
 pytestmark = pytest.mark.unit
 LICOES = sorted(LAB.glob("[0-9][0-9]_*.py"))
-NUCLEO = sorted((LAB / "nucleo").glob("*.py"))
+NUCLEO = sorted((LAB / "nucleo").rglob("*.py"))
 
 
 @pytest.mark.parametrize("licao", LICOES, ids=lambda p: p.name)
