@@ -1,8 +1,8 @@
 """Apostila 06 · Extrapolação: quem lê mais longe do que treinou.
 
-O capítulo diz que as senoides extrapolam. Aqui se mede: seis modelos de caracteres iguais em tudo,
-menos em como recebem a posição, treinados com 128 posições e avaliados com até 1024; o RoPE ainda
-esticado por cinco receitas; e, ao lado, o que se publicou com modelos grandes.
+O que você vai ver: o capítulo diz que as senoides extrapolam, e aqui se mede. Seis modelos de
+caracteres iguais em tudo, menos em como recebem a posição, treinados com 128 posições e avaliados
+com até 1024; o RoPE ainda esticado por cinco receitas; e, ao lado, o que se publicou em grande.
 
 Quanto demora: cerca de 1 minuto com os pesos que vêm no repositório; com --rapido, uns 20 s.
 Como rodar:    python lab/06_extrapolacao.py
@@ -12,8 +12,8 @@ Como rodar:    python lab/06_extrapolacao.py
 O que fica:    outputs/06_extrapolacao/ (relatorio.md, tabelas em CSV, figuras, resultado.json)
 """
 
-# %% Botões: o que dá para mexer sem ler o resto
-JANELA = 32  # posições juntas em cada ponto da curva por posição
+# %% Botões (os do treino, que valem para os seis modelos, estão em nucleo/extrapolacao.py)
+BLOCO = 16  # posições juntas em cada ponto da curva por posição
 SECOES = {
     1: "Os seis modelos, no comprimento em que treinaram",
     2: "Mais longe que o treino",
@@ -46,7 +46,7 @@ from pathlib import Path
 
 from nucleo import experimentos_extrapolacao as exp
 from nucleo import extrapolacao as ex
-from nucleo.graficos import curvas
+from nucleo import figuras_extrapolacao as fig
 from nucleo.unidades import decimal
 
 pasta = Path(aula.args.pesos).expanduser() if aula.args.pesos else ex.PASTA
@@ -73,6 +73,7 @@ if aula.args.treinar is not None and not faltam and sementes == ex.SEMENTES:
 
 # %% 1 · Os seis modelos
 if aula.secao(1):
+    # Só vale comparar esquemas de modelos que aprenderam: o 5-grama é a régua.
     aula.diga(exp.apresentar(ficha, sementes))
     no_treino = exp.contra_n_gramas(medidas, ficha)
     aula.quadro("1_no_treino", no_treino)
@@ -80,60 +81,52 @@ if aula.secao(1):
 
 # %% 2 · Por comprimento
 if aula.secao(2):
+    # Os mesmos caracteres em todas as colunas; muda só o tamanho da janela em que são lidos.
     quadro = exp.por_comprimento(medidas, "Perda (nats por caractere), ± entre sementes", "esquema")
     aula.quadro("2_comprimentos", quadro)
     series, faixas = exp.curvas_por_comprimento(medidas)
-    rotulos = ("Treinado em 128: quem lê mais longe?", "caracteres na janela", "nats por caractere")
+    titulo = "Treinado em 128: quem lê mais longe?"
     aula.figura(
         "2_comprimentos",
         "perda contra comprimento",
-        curvas,
+        fig.por_comprimento,
         series,
-        *rotulos,
-        True,
-        False,
-        "o",
         faixas,
+        titulo,
+        128,
     )
     for nome in exp.nomes(medidas):
         aula.resultado(f"delta_1024_{nome.lower()}", exp.variacao(medidas, nome, 1024), "nats")
     aula.repare(exp.resumir(medidas))
-    if "perdas" in ficha and sementes == ex.SEMENTES:
-        anotadas = exp.conferir_anotadas(medidas, ficha["perdas"])
+    if "perdas" in ficha:
+        anotadas = exp.conferir_anotadas(medidas, ficha["perdas"], sementes)
         aula.comparar("2_anotadas", "Contra o que se anotou ao gravar os pesos", anotadas)
 
 # %% 3 · Por posição
 if aula.secao(3):
-    aula.quadro("3_posicoes", exp.faixas_de_posicao(medidas))
-    series = exp.curvas_por_posicao(medidas, JANELA)
-    rotulos = ("A perda ao longo de uma janela de 1024", "posição na janela", "nats por caractere")
-    aula.figura("3_posicoes", "perda contra a posição", curvas, series, *rotulos)
+    # Os mesmos caracteres, lidos em janelas de 1024 e de 128: o texto se cancela.
+    aula.quadro("3_efeito", exp.quadro_do_efeito(medidas))
+    series, nomes = exp.curvas_do_efeito(medidas, BLOCO), exp.nomes(medidas)
+    aula.figura("3_efeito", "efeito da janela longa por posição", fig.efeito, series, nomes, 128)
     aula.repare(
-        "a média de uma janela longa esconde: os primeiros 128 lugares continuam bons. É depois do "
-        "comprimento de treino que cada curva diz quem sabe estar ali."
+        "até 128 é zero: nada mudou. Depois, acima de zero o modelo teria ido melhor sem o contexto a "
+        "mais. Os dentes a cada 128 são os caracteres que abririam uma janela curta, sem passado: em "
+        "ALiBi e T5 o ganho da janela longa é quase só esse, e não ler de longe (Press et al., 2021)."
     )
 
 # %% 4 · O RoPE esticado
 if aula.secao(4) and esticadas:
+    # Os pesos são os mesmos; mudam as frequências, e cada coluna usa o fator do seu comprimento.
     titulo = "RoPE treinado em 128, frequências mudadas sem retreinar"
     aula.quadro("4_esticado", exp.por_comprimento(esticadas, titulo, "receita"))
     series, faixas = exp.curvas_por_comprimento(esticadas)
-    rotulos = ("O mesmo RoPE, esticado", "caracteres na janela", "nats por caractere")
+    titulo = "O mesmo RoPE, com as frequências esticadas"
     aula.figura(
-        "4_esticado",
-        "perda do RoPE por receita",
-        curvas,
-        series,
-        *rotulos,
-        True,
-        False,
-        "o",
-        faixas,
+        "4_esticado", "perda do RoPE por receita", fig.por_comprimento, series, faixas, titulo, 128
     )
     melhor = min(exp.nomes(esticadas), key=lambda nome: exp.variacao(esticadas, nome, 1024))
     aula.resultado("melhor_receita_1024", melhor)
-    fixo = exp.media_e_faixa(esticadas["NTK, fator 8", 128])[0]
-    custo = fixo - exp.media_e_faixa(esticadas["sem esticar", 128])[0]
+    custo = exp.media(esticadas["NTK, fator 8", 128]) - exp.media(esticadas["sem esticar", 128])
     aula.repare(
         f"em 1024, a melhor receita é «{melhor}» ({decimal(exp.variacao(esticadas, melhor, 1024))} nats "
         f"sobre o treino). Um fator só para tudo (NTK, fator 8) já custa {decimal(custo)} em 128, "
@@ -142,6 +135,7 @@ if aula.secao(4) and esticadas:
 
 # %% 5 · O publicado
 if aula.secao(5):
+    # Números de artigos, de data/extrapolacao/publicados.json: nenhum deles é nosso.
     aula.quadro("5_press", exp.ao_lado_do_publicado(medidas))
     aula.quadro("5_haviv", exp.publicado("haviv"))
     aula.quadro("5_kazemnejad", exp.publicado("kazemnejad"))

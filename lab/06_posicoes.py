@@ -122,10 +122,7 @@ if aula.secao("6.2"):
     aula.repare(
         "a disposição do fairseq não é um erro: é outra convenção, e até as frequências mudam."
     )
-    aula.diga(
-        "Além do treino: a senoide existe em qualquer posição. O artigo supôs que por isso o modelo "
-        "«poderia» extrapolar; Press et al. (2021) mediram que não. Meça: `lab/06_extrapolacao.py`."
-    )
+    aula.diga(exp.alem_do_treino() + " Meça também: `python lab/06_extrapolacao.py`.")
 
 # %% 6.3 · O fluxo
 if aula.secao("6.3"):
@@ -175,15 +172,12 @@ if aula.secao("6.5"):
     ):
         if modelo := abrir(nome):
             ordens = textos[f"ordens_{lingua}"]
-            medidos.append(exp.sem_posicao(modelo, textos[lingua]["texto"], ordens))
+            medidos.append(exp.sem_posicao(modelo, exp.trecho(lingua), ordens))
             aula.resultado("perda_com_posicao", medidos[-1][2], "nats por token")
             aula.resultado("perda_sem_posicao", medidos[-1][3], "nats por token")
     if medidos:
         aula.quadro("65_sem_posicao", exp.quadro_sem_posicao(medidos))
-        aula.repare(
-            "a perda dispara. As porcentagens são variação total, a parte de uma distribuição que "
-            "não está na outra; as duas ordens ainda diferem um pouco: a máscara causal conta a ordem."
-        )
+        aula.repare(exp.frase_sem_posicao(medidos))
     aula.quadro("65_esquemas", exp.quadro_dos_esquemas())
 
 # %% 6.6 · RoPE
@@ -204,10 +198,12 @@ if aula.secao("6.6"):
 
     # O mesmo RoPE dentro de um modelo de verdade.
     if not aula.args.rapido and (modelo := abrir("smollm2")):
-        dentro = giro.dentro_do_modelo(modelo, textos["en"]["texto"])
+        dentro = giro.dentro_do_modelo(modelo, exp.trecho("en"))
         titulo = f"Dentro do {modelo.nome}: log-probabilidades"
         aula.comparar("66_modelo", titulo, dentro.conferencias)
         aula.quadro("66_pareamentos", dentro.perdas)
+        aula.resultado("perda_rope_certo", dentro.perdas.linhas[1][1], "nats por token")
+        aula.resultado("perda_rope_misturado", dentro.perdas.linhas[2][1], "nats por token")
         aula.repare("nada avisa que o pareamento está errado: o modelo responde, e responde mal.")
 
     titulo = f"Esticar {TREINO} posições {FATOR} vezes: frequências contra o transformers"

@@ -181,6 +181,14 @@ def test_casos_68_69_o_config_em_todas_as_grafias(json, tipo, base):
     assert torch.allclose(escala.frequencias, frequencias(64, base) / fator)
 
 
+def test_com_as_duas_grafias_vale_a_nova():
+    antiga, nova = {"type": "linear", "factor": 2.0}, {"rope_type": "linear", "factor": 4.0}
+    lido = esc.parametros_do_config(
+        {"rope_theta": 1e4, "rope_scaling": antiga, "rope_parameters": nova | {"rope_theta": 7e4}}
+    )
+    assert (lido["factor"], lido["rope_theta"]) == (4.0, 7e4)
+
+
 def test_caso_69_base_ausente_nao_vira_palpite():
     with pytest.raises(ErroDePosicao) as erro:
         esc.parametros_do_config({"max_position_embeddings": 2048})

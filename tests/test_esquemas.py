@@ -62,6 +62,17 @@ def test_relativo_nao_muda_quando_tudo_anda(esquema):
 
 
 @torch.no_grad()
+def test_cada_cabeca_do_t5_le_a_sua_linha():
+    corpo = modelo("T5").transformer
+    tabela = corpo.vies_t5.reshape(4, 32)  # (cabeças, baldes)
+    vies = corpo.vies(16)[0]
+    for cabeca in range(4):
+        for distancia in (0, 1, 7, 15):
+            assert vies[cabeca, 15, 15 - distancia] == tabela[cabeca, distancia]
+    assert vies[0, 0, 1] == -torch.inf
+
+
+@torch.no_grad()
 def test_escala_do_rope_e_dividir_as_posicoes():
     m, ids = modelo("RoPE"), frases()
     antes = m(ids)

@@ -80,6 +80,12 @@ def test_na_ultima_posicao_uma_camada_causal_nao_ve_a_ordem_e_duas_veem(T, semen
     assert diferenca_na_ultima(x, ordem, duas, causal=False) < 1e-11  # sem máscara nem duas veem
 
 
+def test_empilhar_soma_o_atalho():
+    x, (a, b) = frase(5, 8), sortear_camadas(2, 8, dtype=torch.float64)
+    meio = x + atencao(x, a, causal=True)
+    assert torch.equal(empilhar(x, [a, b], causal=True), meio + atencao(meio, b, causal=True))
+
+
 def test_mesma_bolsa_percebe_bolsas_diferentes():
     a = frase(4, 3)
     assert mesma_bolsa(a, a.flip(0)) == 0

@@ -5,7 +5,7 @@ import torch
 
 from nucleo.escalonamento import linear, yarn
 from nucleo.posicoes import ErroDePosicao
-from nucleo.trocas import comparar, ler, projecoes_permutadas, rope_trocado, wpe_trocada
+from nucleo.trocas import Leitura, comparar, ler, projecoes_permutadas, rope_trocado, wpe_trocada
 
 pytestmark = pytest.mark.unit
 
@@ -99,6 +99,11 @@ def test_parado_e_posicao_toda_igual(llama, ids):
         use_cache=False,
     ).logits[0]
     assert (parado.log_probs - iguais.log_softmax(-1)).abs().max() < 1e-4
+    # Sem a máscara escrita, posições repetidas viram «textos colados»: é outra conta.
+    colados = llama(ids[None], position_ids=torch.full_like(ids[None], 7), use_cache=False).logits[
+        0
+    ]
+    assert (colados - iguais).abs().max() > 1e-2
     assert comparar(ler(llama, ids), parado).variacao_total > 0.01
 
 
@@ -158,6 +163,15 @@ def test_perda_igual_a_do_transformers(llama, gpt2, ids):
 def test_comparar_consigo_mesmo(llama, ids):
     c = comparar(ler(llama, ids), ler(llama, ids))
     assert (c.variacao_total, c.mesma_resposta, c.maior_diferenca) == (0, 1, 0)
+
+
+def test_comparar_a_mao():
+    p = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.5, 0.3, 0.2]]).log()
+    q = torch.tensor([[0.6, 0.3, 0.1], [0.8, 0.1, 0.1], [0.5, 0.3, 0.2]]).log()
+    c = comparar(Leitura(p, torch.tensor([1.0, 3.0])), Leitura(q, torch.tensor([2.0, 3.0])))
+    assert (c.perda_antes, c.perda_depois) == (2.0, 2.5)
+    assert c.variacao_total == pytest.approx((0.1 + 0.7 + 0) / 3)
+    assert c.mesma_resposta == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(

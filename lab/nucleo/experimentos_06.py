@@ -25,6 +25,14 @@ def textos() -> dict:
     return json.loads((caminhos.DADOS / "posicoes" / "textos.json").read_text(encoding="utf-8"))
 
 
+def trecho(lingua: str) -> str:
+    """O trecho corrido de uma língua ("pt" ou "en")."""
+    de = textos()[lingua]
+    if "texto" in de:
+        return de["texto"]
+    return (caminhos.DADOS / de["arquivo"]).read_text(encoding="utf-8")[: de["caracteres"]]
+
+
 def frase_e_troca(frase: str | None, troca: list[int] | None) -> tuple[list[str], int, int, Tensor]:
     """(palavras, i, j, permutação) do que foi pedido, ou da frase padrão.
 
@@ -220,6 +228,19 @@ def ondas(d: int) -> Quadro:
     return Quadro(f"Comprimentos de onda, d = {d}", colunas, linhas)
 
 
+def alem_do_treino() -> str:
+    """O que está definido, o que se afirmou e o que se mediu além do comprimento de treino."""
+    arquivo = caminhos.DADOS / "extrapolacao" / "publicados.json"
+    press = json.loads(arquivo.read_text(encoding="utf-8"))["press"]
+    medido = next(linha for linha in press["linhas"] if linha["esquema"] == "senoidal")
+    antes, depois = decimal(medido["no_treino"], 2), decimal(medido["depois"], 2)
+    return (
+        "Além do treino. **Definido**: a senoide existe em qualquer posição. **Afirmado**: por isso o "
+        "modelo «poderia» extrapolar (Vaswani et al., 2017, seção 3.5). **Medido**: treinado em 512, "
+        f"vai de {antes} a {depois} de perplexidade em {medido['em']} (Press et al., 2021)."
+    )
+
+
 def proximas(d: int, T: int, posicao: int) -> Quadro:
     """As posições de maior cosseno com `posicao`."""
     perto = posicoes.posicoes_mais_proximas(senoides(T, d), posicao, 6)
@@ -321,12 +342,19 @@ def buffers(d: int) -> Quadro:
             nova.load_state_dict(estado)
             resposta = "carrega"
         except RuntimeError as erro:
-            resposta = str(erro).split("\t")[-1].split(":")[0] + ": forma diferente"
+            resposta = "não: " + str(erro).split("\t")[-1].split(":")[0]
         bytes_ = sum(t.numel() * t.element_size() for t in estado.values())
-        linhas.append([nome, ", ".join(estado) or "nenhuma", bytes_, resposta])
+        depois = str(antiga.half().pe.dtype).removeprefix("torch.")
+        linhas.append([nome, ", ".join(estado) or "nenhuma", bytes_, depois, resposta])
     return Quadro(
         f"A tabela de posições e o state_dict (max_len de 512 para 1024, d = {d})",
-        {"a tabela é": str, "chaves": str, "bytes": inteiro, "carregar com outro max_len": str},
+        {
+            "a tabela é": str,
+            "chaves": str,
+            "bytes": inteiro,
+            "depois de .half()": str,
+            "carregar com outro max_len": str,
+        },
         linhas,
     )
 
@@ -469,16 +497,17 @@ def sem_posicao(modelo, texto: str, ordens: list[str]) -> list:
     lm, tok = modelo.completo(), modelo.tokenizador
     tem_wpe = modelo.wpe is not None
     tirar = trocas.wpe_trocada(lm) if tem_wpe else trocas.rope_trocado(lm, parado=True)
-    ids = torch.tensor(tok.ids(texto))
+    # Janelas que cabem na wpe; o SmolLM2 leria tudo de uma vez, mas a comparação é a mesma.
+    janelas = torch.tensor(tok.ids(texto)).split(modelo.n_ctx or 256)
     frases = [torch.tensor(tok.ids(o + ".")) for o in ordens]
 
     def entre_as_ordens() -> float:
         p, q = (trocas.ler(lm, f).log_probs[-1].exp() for f in frases)  # 2 de (V,)
         return float((p - q).abs().sum() / 2)
 
-    com, ordens_com = trocas.ler(lm, ids), entre_as_ordens()
+    com, ordens_com = trocas.ler_em_janelas(lm, janelas), entre_as_ordens()
     with tirar:
-        c, ordens_sem = trocas.comparar(com, trocas.ler(lm, ids)), entre_as_ordens()
+        c, ordens_sem = trocas.comparar(com, trocas.ler_em_janelas(lm, janelas)), entre_as_ordens()
     como = "wpe zerada" if tem_wpe else "posições iguais"
     return [
         modelo.nome,
@@ -498,6 +527,18 @@ def quadro_sem_posicao(linhas: list[list]) -> Quadro:
         ("previsão que muda", "duas ordens, com", "duas ordens, sem"), porcento
     )
     return Quadro("Tirar as posições de um modelo treinado", colunas, linhas)
+
+
+def frase_sem_posicao(linhas: list[list]) -> str:
+    """O que notar em `quadro_sem_posicao`, com os números dele."""
+    partes = [
+        f"no {nome} a perda vai de {decimal(com, 2)} a {decimal(sem, 2)}"
+        for nome, _, com, sem, *_ in linhas
+    ]
+    return (
+        f"{'; '.join(partes)}. As porcentagens são variação total: a parte de uma previsão que não "
+        "está na outra. Sem posição as duas ordens ainda diferem: a máscara causal deixa a ordem vazar."
+    )
 
 
 def quadro_dos_esquemas() -> Quadro:

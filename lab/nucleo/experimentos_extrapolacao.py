@@ -12,18 +12,30 @@ from nucleo import extrapolacao as ex
 from nucleo.saida import Conferencia, Quadro
 from nucleo.unidades import decimal, inteiro
 
-Medidas = dict[tuple[str, int], Tensor]  # {(nome, comprimento): (sementes, comprimento)}
+Medidas = dict[tuple[str, int], Tensor]  # {(nome, comprimento): (sementes, caracteres)}
 
 
-def media_e_faixa(curvas: Tensor) -> tuple[float, float]:
-    """(média das sementes, meia distância entre a maior e a menor), em nats por caractere."""
-    por_semente = curvas.mean(-1)  # (sementes, L) -> (sementes,)
-    return float(por_semente.mean()), float((por_semente.max() - por_semente.min()) / 2)
+class ComFaixa(float):
+    """Uma média que sabe a sua dispersão: no CSV é o número; na tela, «1,393 ± 0,004»."""
+
+    faixa: float = 0.0
+
+    def __new__(cls, media: float, faixa: float):
+        """`faixa` é meia distância entre a maior e a menor semente."""
+        novo = super().__new__(cls, media)
+        novo.faixa = faixa
+        return novo
+
+    def texto(self) -> str:
+        """A média e, se houver mais de uma semente, a faixa."""
+        return decimal(self) + (f" ± {decimal(self.faixa)}" if self.faixa else "")
 
 
-def _com_faixa(par: tuple[float, float]) -> str:
-    media, faixa = par
-    return decimal(media) + (f" ± {decimal(faixa)}" if faixa else "")
+def media(perdas: Tensor) -> ComFaixa:
+    """(sementes, caracteres) -> a média das sementes e a sua faixa, em nats por caractere."""
+    por_semente = perdas.double().mean(-1)  # (sementes, caracteres) -> (sementes,)
+    faixa = float(por_semente.max() - por_semente.min()) / 2
+    return ComFaixa(float(por_semente.mean()), faixa)
 
 
 def nomes(medidas: Medidas) -> list[str]:
@@ -48,8 +60,8 @@ def quem_perde(no_treino: Quadro) -> str:
     if not perdem:
         return "todos vencem o 5-grama: usam mais que os quatro caracteres anteriores."
     return (
-        f"{', '.join(perdem)} não vence(m) o 5-grama neste tamanho e neste tempo: o que se vê deles "
-        "mais longe diz pouco, e é lido com essa ressalva."
+        f"não vence(m) o 5-grama, neste tamanho e com este treino: {', '.join(perdem)}. O que vem "
+        "adiante sobre quem perde se lê com essa ressalva."
     )
 
 
@@ -66,74 +78,82 @@ def contra_n_gramas(medidas: Medidas, ficha: dict) -> Quadro:
     L, alvo = ex.MEDIDAS.treino, ficha["perda_n_gramas"]["5"]
     linhas = []
     for nome in nomes(medidas):
-        media, faixa = media_e_faixa(medidas[nome, L])
-        linhas.append([nome, media, faixa, alvo, "sim" if media + faixa < alvo else "não"])
-    colunas = {"esquema": str, "perda": decimal, "± sementes": decimal, "5-grama": decimal}
+        perda = media(medidas[nome, L])
+        linhas.append([nome, perda, alvo, "sim" if perda + perda.faixa < alvo else "não"])
+    colunas = {"esquema": str, "perda": ComFaixa.texto, "5-grama": decimal}
     titulo = f"No comprimento de treino ({L}), nats por caractere"
     return Quadro(titulo, colunas | {"vence o 5-grama": str}, linhas)
 
 
 def por_comprimento(medidas: Medidas, titulo: str, primeira: str) -> Quadro:
     """Uma linha por nome, uma coluna por comprimento; vazio onde o esquema não existe."""
-    linhas = []
-    for nome in nomes(medidas):
-        celulas = [
-            media_e_faixa(medidas[nome, L]) if (nome, L) in medidas else None
-            for L in ex.COMPRIMENTOS
+    linhas = [
+        [
+            nome,
+            *(media(medidas[nome, L]) if (nome, L) in medidas else None for L in ex.COMPRIMENTOS),
         ]
-        linhas.append([nome, *celulas])
-    colunas = {
-        f"{L}" + (" (treino)" if ex.MEDIDAS.treino == L else ""): _com_faixa
-        for L in ex.COMPRIMENTOS
-    }
+        for nome in nomes(medidas)
+    ]
+    treino = {ex.MEDIDAS.treino: " (treino)"}
+    colunas = {f"{L}{treino.get(L, '')}": ComFaixa.texto for L in ex.COMPRIMENTOS}
     return Quadro(titulo, {primeira: str} | colunas, linhas)
 
 
-def faixas_de_posicao(medidas: Medidas) -> Quadro:
-    """A perda na janela mais longa, em faixas de posição: dentro do treino, logo depois, longe."""
-    L = ex.COMPRIMENTOS[-1]
-    limites = [0, 16, ex.MEDIDAS.treino, *ex.COMPRIMENTOS[1:]]
-    linhas = []
+def efeito_da_janela(medidas: Medidas, bloco: int | None = None) -> dict[str, np.ndarray]:
+    """{nome: (blocos,)}: o que a janela mais longa muda, bloco a bloco de posições, em nats.
+
+    Compara os MESMOS caracteres, lidos em janelas de 1024 e de 128: o texto se cancela, e sobra o
+    efeito de a janela ser longa. Até 128 dá zero, porque ali as duas leituras são uma só.
+
+    Argumentos:
+        bloco: posições por bloco (None vale o comprimento de treino).
+    """
+    longo, curto = ex.COMPRIMENTOS[-1], ex.MEDIDAS.treino
+    bloco = bloco or curto
+    saida = {}
     for nome in nomes(medidas):
-        curva = medidas.get((nome, L), medidas[nome, ex.MEDIDAS.treino]).mean(
-            0
-        )  # (sementes, L) -> (L,)
-        pedacos = [curva[a:b] for a, b in zip(limites, limites[1:], strict=False)]
-        linhas.append([nome, *(float(p.mean()) if len(p) else None for p in pedacos)])
-    colunas = [f"{a}–{b - 1}" for a, b in zip(limites, limites[1:], strict=False)]
-    titulo = f"Em uma janela de {inteiro(L)}: perda por posição"
+        if (nome, longo) in medidas:
+            diferenca = (medidas[nome, longo] - medidas[nome, curto]).double()
+            # (sementes, caracteres) -> (sementes, janelas, blocos, bloco) -> (blocos,)
+            por_bloco = diferenca.unflatten(-1, (-1, longo // bloco, bloco))
+            saida[nome] = por_bloco.mean((0, 1, 3)).numpy()
+    return saida
+
+
+def quadro_do_efeito(medidas: Medidas) -> Quadro:
+    """`efeito_da_janela` como tabela, um bloco por coluna."""
+    curto = ex.MEDIDAS.treino
+    colunas = [f"{b * curto}–{b * curto + curto - 1}" for b in range(ex.COMPRIMENTOS[-1] // curto)]
+    linhas = [[nome, *efeito.tolist()] for nome, efeito in efeito_da_janela(medidas).items()]
+    titulo = "Janela de 1024 menos janela de 128, nos mesmos caracteres, por posição (nats)"
     return Quadro(titulo, {"esquema": str} | dict.fromkeys(colunas, decimal), linhas)
 
 
 def curvas_por_comprimento(medidas: Medidas) -> tuple[dict, dict]:
-    """({nome: (x, y)}, {nome: meia largura}) para `graficos.curvas`."""
+    """({nome: (x, y)}, {nome: meia largura}) para a figura."""
     series, faixas = {}, {}
     for nome in nomes(medidas):
         x = [L for L in ex.COMPRIMENTOS if (nome, L) in medidas]
-        pares = [media_e_faixa(medidas[nome, L]) for L in x]
-        series[nome] = np.array(x), np.array([m for m, _ in pares])
-        faixas[nome] = np.array([f for _, f in pares])
+        medias = [media(medidas[nome, L]) for L in x]
+        series[nome] = np.array(x), np.array(medias, dtype=float)
+        faixas[nome] = np.array([m.faixa for m in medias])
     return series, faixas
 
 
-def curvas_por_posicao(medidas: Medidas, janela: int = 32) -> dict:
-    """{nome: (posição, perda)} na janela mais longa, em médias de `janela` posições vizinhas."""
-    L, series = ex.COMPRIMENTOS[-1], {}
-    for nome in nomes(medidas):
-        curva = medidas.get((nome, L), medidas[nome, ex.MEDIDAS.treino]).mean(0).numpy()
-        blocos = curva[: len(curva) // janela * janela].reshape(-1, janela).mean(-1)
-        series[nome] = (np.arange(len(blocos)) + 0.5) * janela, blocos
-    return series
+def curvas_do_efeito(medidas: Medidas, bloco: int) -> dict:
+    """{nome: (meio de cada bloco, efeito)} para a figura."""
+    efeitos = efeito_da_janela(medidas, bloco)
+    return {nome: ((np.arange(len(y)) + 0.5) * bloco, y) for nome, y in efeitos.items()}
 
 
 def variacao(medidas: Medidas, nome: str, L: int) -> float | None:
     """Perda em L menos a do treino, em nats (negativa: mais contexto ajudou); None se não existe."""
     if (nome, L) not in medidas:
         return None
-    return media_e_faixa(medidas[nome, L])[0] - media_e_faixa(medidas[nome, ex.MEDIDAS.treino])[0]
+    return media(medidas[nome, L]) - media(medidas[nome, ex.MEDIDAS.treino])
 
 
-def ao_lado_do_publicado(medidas: Medidas, perto: float = 0.02) -> Quadro:
+def ao_lado_do_publicado(medidas: Medidas, perto: float = 0.005) -> Quadro:
     """Press et al. ao dobrar o comprimento, e nós; e se os dois concordam no sentido.
 
     Perplexidades viram nats (ln da razão). Menos que `perto` nats, para qualquer lado, é "igual".
@@ -167,24 +187,24 @@ def publicado(chave: str) -> Quadro:
     return Quadro(tabela["fonte"], {"esquema": str, "publicado": lambda x: decimal(x, 2)}, linhas)
 
 
-def conferir_anotadas(medidas: Medidas, anotadas: dict[str, list[float]]) -> list[Conferencia]:
-    """As perdas de agora contra as anotadas quando os pesos foram gravados."""
-    linhas = []
-    for nome in nomes(medidas):
-        diferencas: list[float] = []
-        for L, valor in zip(ex.COMPRIMENTOS, anotadas[nome], strict=True):
-            if valor is not None:
-                diferencas.append(abs(media_e_faixa(medidas[nome, L])[0] - valor))
+def anotar(medidas: Medidas) -> dict[str, dict[str, list[float]]]:
+    """{nome: {comprimento: [perda de cada semente]}}, o que `conferir_anotadas` lê depois."""
+    anotadas: dict[str, dict[str, list[float]]] = {}
+    for (nome, L), perdas in medidas.items():
+        anotadas.setdefault(nome, {})[str(L)] = perdas.double().mean(-1).tolist()
+    return anotadas
+
+
+def conferir_anotadas(
+    medidas: Medidas, anotadas: dict[str, dict[str, list[float]]], sementes: tuple[int, ...]
+) -> list[Conferencia]:
+    """As perdas de agora contra as anotadas ao gravar os pesos: a maior diferença de cada esquema."""
+    agora, linhas = anotar(medidas), []
+    for nome, por_comprimento_ in agora.items():
+        diferencas = [
+            abs(valor - anotadas[nome][L][ex.SEMENTES.index(semente)])
+            for L, valores in por_comprimento_.items()
+            for semente, valor in zip(sementes, valores, strict=True)
+        ]
         linhas.append(Conferencia(nome, max(diferencas), 0, 1e-3))
     return linhas
-
-
-def anotar(medidas: Medidas) -> dict[str, list[float | None]]:
-    """{nome: [média em cada comprimento]}, o que `conferir_anotadas` lê depois."""
-    return {
-        nome: [
-            media_e_faixa(medidas[nome, L])[0] if (nome, L) in medidas else None
-            for L in ex.COMPRIMENTOS
-        ]
-        for nome in nomes(medidas)
-    }

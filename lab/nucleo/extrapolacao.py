@@ -30,8 +30,8 @@ SEMENTES = (1, 2, 3)
 # Os romances do treino; a validação (data/extrapolacao/validacao.txt) é de um que não está aqui.
 OBRAS = ("domCasmurro", "memoriasBras", "quincas")
 VALIDACAO = "casaVelha"
-CARACTERES = 32 * 1024  # quantos caracteres da validação se avaliam, os mesmos em todo comprimento
-PASSOS, LOTE, TAXA = 2000, 16, 4e-3
+CARACTERES = 24 * 1024  # quantos caracteres da validação se avaliam, os mesmos em todo comprimento
+PASSOS, LOTE, TAXA = 5000, 8, 3e-3
 
 
 # --------------------------------------------------------------------------- pesos em 8 bits
@@ -227,7 +227,7 @@ def treinar(
 
     modelo = ModeloDeEsquema(esquema, MEDIDAS, semente)
     receita = Receita(
-        passos, LOTE, MEDIDAS.treino, TAXA, aquecimento=100, descida=0.6, semente=semente, bf16=True
+        passos, LOTE, MEDIDAS.treino, TAXA, aquecimento=200, descida=0.6, semente=semente, bf16=True
     )
     for passo in Treino(modelo, fita, receita).passos():
         progresso(f"{esquema}, semente {semente}", passo.passo, passos)
@@ -238,11 +238,11 @@ def treinar(
 
 
 @torch.inference_mode()
-def perdas_por_posicao(modelo: ModeloDeEsquema, ids: Tensor, comprimento: int) -> Tensor:
-    """A perda média em cada lugar da janela: (comprimento,) float64, em nats por caractere.
+def perdas(modelo: ModeloDeEsquema, ids: Tensor, comprimento: int) -> Tensor:
+    """A perda de cada caractere, lido em janelas vizinhas: (n · comprimento,), nats.
 
-    Janelas vizinhas, sem sobra entre elas: todo caractere é previsto uma vez, com o contexto que
-    o seu lugar na janela lhe dá.
+    Não sobra texto entre as janelas: todo caractere é previsto uma vez, com o contexto que o seu
+    lugar na janela lhe dá. O resto que não enche uma janela fica de fora.
 
     Levanta:
         ErroDePosicao: o esquema não existe nesse comprimento (tabela aprendida).
@@ -250,15 +250,11 @@ def perdas_por_posicao(modelo: ModeloDeEsquema, ids: Tensor, comprimento: int) -
     n = (len(ids) - 1) // comprimento
     x = ids[: n * comprimento].unflatten(0, (n, comprimento))  # (n·L,) -> (n, L)
     y = ids[1 : n * comprimento + 1].unflatten(0, (n, comprimento))
-    soma = torch.zeros(comprimento, dtype=torch.float64)
-    por_vez = max(1, 4096 // comprimento)
+    por_vez, saida = max(1, 4096 // comprimento), []
     for i in range(0, n, por_vez):
-        logits = modelo(x[i : i + por_vez])  # (b, L) -> (b, L, V)
-        perdas = F.cross_entropy(
-            logits.flatten(0, 1), y[i : i + por_vez].flatten(), reduction="none"
-        )
-        soma += perdas.unflatten(0, (-1, comprimento)).double().sum(0)  # (b·L,) -> (L,)
-    return soma / n
+        logits = modelo(x[i : i + por_vez]).flatten(0, 1)  # (b, L) -> (b·L, V)
+        saida.append(F.cross_entropy(logits, y[i : i + por_vez].flatten(), reduction="none"))
+    return torch.cat(saida)
 
 
 def esticamentos(comprimento: int) -> dict[str, Escalonamento]:
@@ -298,7 +294,7 @@ def avaliar(
     """Tudo o que a lição mostra, de uma vez, para os esquemas `presentes`.
 
     Devolve:
-        - {(esquema, comprimento): (sementes, comprimento)}: perda por posição, float64;
+        - {(esquema, comprimento): (sementes, caracteres)}: a perda de cada caractere;
         - o mesmo para o RoPE esticado, com o nome da receita no lugar do esquema.
         Pares em que o esquema não existe ficam de fora.
     Levanta:
@@ -318,25 +314,25 @@ def avaliar(
         modelo = abrir(esquema, semente, pasta)
         for L in COMPRIMENTOS:
             if definido(esquema, L):
-                curva = perdas_por_posicao(modelo, ids, L)
-                por_esquema.setdefault((esquema, L), []).append(curva)
+                medida = perdas(modelo, ids, L)
+                por_esquema.setdefault((esquema, L), []).append(medida)
                 if esquema == "RoPE":
-                    for nome, esticada in _perdas_esticadas(modelo, ids, L, curva).items():
+                    for nome, esticada in _perdas_esticadas(modelo, ids, L, medida).items():
                         por_receita.setdefault((nome, L), []).append(esticada)
     return tuple(
-        {chave: torch.stack(curvas) for chave, curvas in medidas.items()}
+        {chave: torch.stack(uma_por_semente) for chave, uma_por_semente in medidas.items()}
         for medidas in (por_esquema, por_receita)
     )
 
 
 def _perdas_esticadas(modelo, ids: Tensor, L: int, sem: Tensor) -> dict[str, Tensor]:
-    """{receita: (L,)}; a que não muda frequência nenhuma reaproveita `sem`, a perda sem esticar."""
+    """{receita: (caracteres,)}; a que não muda frequência nenhuma reaproveita `sem`, a perda sem esticar."""
     treino, saida = sem_escala(MEDIDAS.d_cabeca), {}
     for nome, escala in esticamentos(L).items():
         if escala.fator_de_atencao == 1 and torch.equal(escala.frequencias, treino.frequencias):
             saida[nome] = sem
             continue
         modelo.transformer.escala = escala
-        saida[nome] = perdas_por_posicao(modelo, ids, L)
+        saida[nome] = perdas(modelo, ids, L)
     modelo.transformer.escala = None
     return saida

@@ -7,7 +7,7 @@ que algo falhe no meio. `comparar` mede o antes e o depois no mesmo texto.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -45,9 +45,6 @@ class Comparacao(NamedTuple):
 def ler(modelo: nn.Module, ids: Tensor) -> Leitura:
     """Passa o texto pelo modelo, sem cache, e guarda o que ele previu.
 
-    A `attention_mask` vai sempre escrita: sem ela o transformers 5 olha as posições, e posições
-    repetidas lhe parecem vários textos colados, que ele separa com outra máscara.
-
     Argumentos:
         ids: (T,) inteiros, T ≥ 2.
     Levanta:
@@ -60,10 +57,22 @@ def ler(modelo: nn.Module, ids: Tensor) -> Leitura:
             "o que o preveja.",
             "Passe um texto mais longo, sem a dimensão do lote.",
         )
-    logits = modelo(ids[None], attention_mask=torch.ones_like(ids[None]), use_cache=False).logits[0]
+    logits = modelo(ids[None], use_cache=False).logits[0]
     log_probs = logits.float().log_softmax(-1)  # (T, V)
     # O último token não tem quem venha depois dele no texto: T − 1 perdas.
     return Leitura(log_probs, -log_probs[:-1].gather(-1, ids[1:, None]).squeeze(-1))
+
+
+def ler_em_janelas(modelo: nn.Module, janelas: Sequence[Tensor]) -> Leitura:
+    """`ler` cada janela, uma de cada vez, e juntar: nenhuma vê a anterior.
+
+    Janelas de um token só ficam de fora: não há o que prever nelas.
+    """
+    leituras = [ler(modelo, janela) for janela in janelas if len(janela) > 1]
+    return Leitura(
+        torch.cat([leitura.log_probs for leitura in leituras]),
+        torch.cat([leitura.perdas for leitura in leituras]),
+    )
 
 
 def comparar(antes: Leitura, depois: Leitura) -> Comparacao:
@@ -82,7 +91,9 @@ class RopeNosso(nn.Module):
     """No lugar do `rotary_emb` do transformers: mesma chamada, ângulos de `nucleo.rope`.
 
     Argumentos:
-        parado: se toda posição vale 0; q e k não giram, e o modelo fica sem posição.
+        parado: se toda posição vale 0; q e k não giram, e o modelo fica sem posição. (Passar ao
+            modelo `position_ids` repetidos não serve: o transformers 5 os toma por vários textos
+            colados e separa um do outro com a máscara.)
     """
 
     def __init__(self, escala: Escalonamento, parado: bool = False):
