@@ -25,7 +25,7 @@ preparar: $(VENV)/.instalado ## confere a máquina e deixa um modelo pronto
 	"$(PY)" lab/00_preparar.py
 
 test: $(VENV)/.instalado-dev ## roda os testes (menos de 10 minutos, sem internet)
-	"$(PY)" -m pytest
+	"$(PY)" -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.instalado-dev ## confere o estilo do código
 	"$(PY)" -m ruff check .
