@@ -25,7 +25,7 @@ preparar: $(VENV)/.instalado ## confere a máquina e deixa um modelo pronto
 	"$(PY)" lab/00_preparar.py
 
 test: $(VENV)/.instalado-dev ## roda os testes (menos de 10 minutos, sem internet)
-	"$(PY)" -m pytest
+	"$(PY)" -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.instalado-dev ## confere o estilo do código
 	"$(PY)" -m ruff check .
@@ -37,9 +37,10 @@ clean: ## apaga o ambiente, os caches e o que as lições escreveram
 	find outputs -mindepth 1 ! -path outputs/LEIAME.md -delete
 
 # O arquivo-marca só nasce quando a instalação termina: interrompida, ela recomeça.
-$(VENV)/.instalado: requirements.txt
+$(VENV)/.instalado: requirements.txt requirements-opcionais.txt
 	$(PYTHON) -m venv $(VENV)
 	"$(PY)" -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@"$(PY)" -m pip install --quiet --disable-pip-version-check -r requirements-opcionais.txt || echo "O UMAP nao instalou: as licoes seguem sem ele."
 	@touch "$@"
 
 $(VENV)/.instalado-dev: requirements-dev.txt requirements.txt $(VENV)/.instalado

@@ -248,9 +248,20 @@ class Aula:
 
     # --- o que se mostra ---
 
+    def pediu(self, numero: int | str) -> bool:
+        """True se a seção vai aparecer: --secao a pediu, ou não pediu nenhuma."""
+        return not self.args.secao or numero in self.args.secao
+
+    def so_esta(self, numero: int | str) -> None:
+        """O mesmo que --secao `numero`, dito pela lição; a pasta parcial vale também aqui."""
+        self.args.secao = [numero]
+        if not self.args.saida:
+            self.pasta = caminhos.SAIDAS / self.nome / "parcial"
+            conferir_pasta(self.pasta)
+
     def secao(self, numero: int | str) -> bool:
         """Mostra o título da seção e devolve True; False se --secao não a pediu."""
-        if self.args.secao and numero not in self.args.secao:
+        if not self.pediu(numero):
             return False
         self._secao = numero
         self._console.print()
@@ -380,6 +391,12 @@ class Aula:
         self.caderno.figura(id_, png(desenhar(*argumentos)), alt)
         self._console.print(_rotulado("Figura:", "green", f"{id_}.png — {alt}"))
 
+    def guardar(self, nome: str, conteudo: bytes, o_que: str) -> None:
+        """Guarda um arquivo que não é tabela nem figura; `o_que` diz para que ele serve."""
+        self.caderno.arquivos[nome] = conteudo
+        self.caderno.blocos.append(f"[{nome}]({nome}): {o_que}")
+        self._console.print(f"[green]Arquivo:[/] {nome} — {_marcar(o_que)}", highlight=False)
+
     def resultado(
         self, id_: str, valor, unidade: str = "", modelo: str | None = None, **mais
     ) -> None:
@@ -478,6 +495,7 @@ def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
     # Só os pacotes que nós pedimos: um módulo nosso que sumiu é defeito, com traceback.
     pedidos = (caminhos.RAIZ / "requirements.txt").read_text(encoding="utf-8").casefold()
     raiz = (erro.name or "").split(".")[0]
+    raiz = {"sklearn": "scikit-learn"}.get(raiz, raiz)  # o módulo e o pacote têm nomes diferentes
     if not re.search(rf"^{re.escape(raiz.casefold())}\b", pedidos, re.M) or not raiz:
         return None
     fazer = "Rode  make preparar  e use o Python de .venv; sem make, veja no README “sem make”."

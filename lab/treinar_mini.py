@@ -223,9 +223,6 @@ def exportar(args) -> int:
     bpe.model.save(str(destino))  # vocab.json e merges.txt, o formato original do GPT-2
 
     os.chmod(destino / "model.safetensors", 0o644)
-    _, de_fora, _ = tr.separar(tr.ler_corpus(args.corpus))
-    (destino / mini.TRECHO).write_text(mini.cortar_trecho(de_fora), encoding="utf-8")
-
     modelo = AutoModelForCausalLM.from_pretrained(destino, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(destino)
     feitos = [h for h in ultimo["historico"] if h["passo"] <= ultimo["passo"]]

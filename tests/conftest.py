@@ -11,6 +11,11 @@ import pytest
 RAIZ = Path(__file__).resolve().parents[1]
 LAB = RAIZ / "lab"
 
+# Dois processos de teste dividem os núcleos: cada conta com uma thread não atropela a outra.
+if os.environ.get("PYTEST_XDIST_WORKER"):
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Nenhum teste depende da rede: quem precisa do hub abre o próprio servidor e religa isto.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 

@@ -11,7 +11,7 @@ from conftest import LAB, RAIZ
 
 pytestmark = pytest.mark.unit
 LICOES = sorted(LAB.glob("[0-9][0-9]_*.py"))
-NUCLEO = sorted((LAB / "nucleo").glob("*.py"))
+NUCLEO = sorted((LAB / "nucleo").rglob("*.py"))
 
 
 @pytest.mark.parametrize("licao", LICOES, ids=lambda p: p.name)
@@ -118,7 +118,7 @@ def test_nomes_servem_em_qualquer_sistema():
 
 
 def test_cada_requisito_diz_por_que():
-    for arquivo in ("requirements.txt", "requirements-dev.txt"):
+    for arquivo in ("requirements.txt", "requirements-dev.txt", "requirements-opcionais.txt"):
         for linha in (RAIZ / arquivo).read_text("utf-8").splitlines():
             if linha and not linha.startswith(("#", "-r")):
                 assert re.search(r"\S\s+# \w.{8,}", linha), linha

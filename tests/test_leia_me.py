@@ -66,12 +66,18 @@ def test_comando_roda(comando, tmp_path, smollm2):
             resto = [*resto, "--licoes", "02_embeddings"]
         elif "00_preparar" not in resto[0]:
             resto = [*resto, "--saida", str(tmp_path / "saida")]
+        if "--verificar" in resto:
+            # Quem chega aqui acabou de criar os moldes; o primeiro ainda está vazio, e a saída é 1.
+            moldes = [sys.executable, resto[0], "--implementar", *resto[-2:]]
+            subprocess.run(moldes, cwd=RAIZ, env=env, capture_output=True, check=True)
+            esperado = 1
         if " ".join(resto[1:]) in PRECISAM_DO_HUB:
             # Sem rede e com o cache vazio: o comando existe, diz o que falta e sai com 1.
             env |= {"HF_HOME": str(tmp_path / "hf")}
             esperado = 1
         feito = subprocess.run(
             [sys.executable, *resto],
+            stdin=subprocess.DEVNULL,  # quem perguntar algo ouve que a entrada acabou, e segue
             cwd=RAIZ,
             env=env,
             capture_output=True,

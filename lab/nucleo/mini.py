@@ -15,7 +15,7 @@ from nucleo import caminhos
 from nucleo.erros import ErroDoUsuario
 
 PASTA = caminhos.DADOS / "mini"
-TRECHO = "trecho.txt"  # uma página que o mini não viu, para quem não tem o corpus
+TEXTO = caminhos.DADOS / "textos" / "relogio.txt"  # um conto nosso, que o mini não viu
 FOTOS = "wpe_no_treino.npz"
 RESULTADOS = "resultados.json"
 DEFASAGENS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -82,16 +82,11 @@ def recem_nascido():
     return novo_gpt2(*forma, semente=r["receita"]["semente"])
 
 
-def cortar_trecho(obras, letras: int = 4000) -> str:
-    """O começo da maior prosa da validação (a de parágrafos mais longos), até um fim de linha."""
-    obra = max(obras, key=lambda o: len(o.texto) / (1 + o.texto.count("\n")))
-    fim = obra.texto.find("\n", letras)
-    return (obra.texto[:fim] if fim > 0 else obra.texto) + "\n"
-
-
-def trecho() -> str:
-    """Uma página de uma obra que o mini não viu."""
-    return _do_repositorio(TRECHO).read_text(encoding="utf-8")
+def trecho(letras: int = 4000) -> str:
+    """O começo do nosso conto, até um fim de parágrafo: texto que o mini não viu, para quem não tem
+    o corpus."""
+    texto = TEXTO.read_text(encoding="utf-8")
+    return texto[: texto.index("\n", letras) + 1]
 
 
 def vizinhas(wte: np.ndarray, tokenizer, palavra: str, quantas: int = 5) -> list[tuple[str, float]]:

@@ -86,6 +86,11 @@ class Tokenizador:
         """Ids do texto, na ordem, sem tokens especiais. O texto passa por NFC antes."""
         return self._rapido.encode(normalizar(texto), add_special_tokens=False).ids
 
+    def ids_e_trechos(self, texto: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Os ids do texto e, de cada um, (começo, fim) no texto já em NFC: que letras ele cobre."""
+        lido = self._rapido.encode(normalizar(texto), add_special_tokens=False)
+        return lido.ids, lido.offsets
+
     def texto(self, id_: int) -> str:
         """O que o token `id_` escreve, sozinho, com o espaço que ele carrega.
 

@@ -1,0 +1,56 @@
+"""O que se escreve na tela: parágrafos que cabem em 60 colunas, títulos, barra de onde se está."""
+
+import os
+import shutil
+import sys
+
+from rich.console import Console
+from rich.text import Text
+
+# Sem terminal (arquivo, pipe) o rich suporia 80 colunas e cortaria as barras; 78 cabe em qualquer papel.
+LARGURA = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else 78
+tela = Console(width=LARGURA, highlight=False)
+
+
+def diga(texto: str, estilo: str = "") -> None:
+    """Um parágrafo, com **negrito** e `código`, quebrado na largura da tela."""
+    from aula import _marcar
+
+    tela.print(_marcar(texto), style=estilo or None)
+
+
+def item(rotulo: str, texto: str, estilo: str = "bold") -> None:
+    """Uma linha «rótulo  texto», com o texto recuado quando quebra. Nada do texto é marcação."""
+    largura = max(20, tela.width - 14)
+    linhas = []
+    for paragrafo in texto.splitlines() or [""]:
+        linhas += Text(paragrafo).wrap(tela, largura) or [Text("")]
+    for n, linha in enumerate(linhas):
+        tela.print(
+            Text.assemble((f"{rotulo if n == 0 else '':<13} ", estilo), linha), soft_wrap=True
+        )
+
+
+def titulo(texto: str) -> None:
+    """Uma linha em branco e um título com régua."""
+    tela.print()
+    tela.rule(Text(texto, style="bold cyan"), align="left")
+
+
+def barra(feito: int, total: int, o_que: str) -> None:
+    """Quanto já se andou: ━━━━━────  5 de 18 previsões."""
+    largura = min(30, max(10, (shutil.get_terminal_size((78, 24)).columns - 30)))
+    cheio = round(largura * feito / total) if total else 0
+    tela.print(
+        Text.assemble(
+            ("━" * cheio, "green"),
+            ("─" * (largura - cheio), "dim"),
+            f"  {feito} de {total} {o_que}",
+        )
+    )
+
+
+def rode(frase: str, comando: str) -> None:
+    """Uma frase e, na linha de baixo, o comando inteiro: dá para copiar mesmo numa tela estreita."""
+    diga(frase)
+    tela.print(Text("  " + comando, style="cyan"), soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Os exercícios: perguntas que se preveem, funções que se escrevem, e quem julga as duas."""

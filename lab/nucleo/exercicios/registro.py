@@ -1,0 +1,97 @@
+"""O registro único dos exercícios: em que ordem, de que seção, com que dica e que solução."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from nucleo import caminhos
+from nucleo.exercicios.tipos import Caso, Pergunta, Tarefa
+
+SOLUCOES = caminhos.RAIZ / "lab" / "exercicios" / "solucoes"
+RESPOSTAS = caminhos.RAIZ / "minhas_respostas"
+NIVEIS = {1: "fácil", 2: "médio", 3: "difícil"}
+SEMENTE = 2026  # de quem verifica em casa: os mesmos casos sempre; a correção sorteia outros
+
+
+@cache
+def tarefas(apostila: int) -> tuple[Tarefa, ...]:
+    """As funções a escrever de uma apostila, na ordem. Só ela é importada: a 06 usa o torch."""
+    if apostila == 2:
+        from nucleo.exercicios.tarefas_02 import TAREFAS
+    else:
+        from nucleo.exercicios.tarefas_06 import TAREFAS
+    return TAREFAS
+
+
+@cache
+def perguntas(apostila: int) -> tuple[Pergunta, ...]:
+    """As perguntas de previsão de uma apostila, na ordem."""
+    if apostila == 2:
+        from nucleo.exercicios.perguntas_02 import PERGUNTAS
+    else:
+        from nucleo.exercicios.perguntas_06 import PERGUNTAS
+    return PERGUNTAS
+
+
+def casos(tarefa: Tarefa, semente: int = SEMENTE) -> list[Caso]:
+    """As chamadas de uma tarefa; o primeiro caso é o exemplo do molde."""
+    return tarefa.casos(np.random.default_rng([semente, tarefa.apostila, tarefa.numero]))
+
+
+def solucao(tarefa: Tarefa) -> str:
+    """O texto da solução. `FileNotFoundError` se não existe."""
+    return (SOLUCOES / tarefa.arquivo).read_text(encoding="utf-8")
+
+
+def molde(tarefa: Tarefa) -> str:
+    """O arquivo que a pessoa recebe: a solução até o fim da docstring, e daí em diante vazio.
+
+    Molde e solução saem do mesmo arquivo, e por isso nunca prometem coisas diferentes.
+    """
+    texto = solucao(tarefa)
+    arvore = ast.parse(texto)
+    funcao = next(
+        n for n in arvore.body if isinstance(n, ast.FunctionDef) and n.name == tarefa.funcao
+    )
+    linhas = texto.splitlines()
+    inicio = arvore.body[0].end_lineno  # a docstring do arquivo dá lugar ao cabeçalho
+    corpo = "\n".join(linhas[inicio : funcao.body[0].end_lineno])
+    return (
+        f'"""Apostila {tarefa.apostila:02d} · exercício {tarefa.numero}: {tarefa.titulo} (seção {tarefa.secao}).\n\n'
+        f"Dificuldade: {NIVEIS[tarefa.dificuldade]}. Reserve {tarefa.minutos} minutos.\n"
+        f"Para conferir:  {comando(tarefa.apostila, '--verificar')}\n"
+        f'Para uma dica:  {comando(tarefa.apostila, f"--dica {tarefa.numero}")}\n"""\n'
+        f"{corpo}\n"
+        "    # Escreva aqui e apague a linha de baixo.\n"
+        f'    raise NotImplementedError("{tarefa.funcao}")\n'
+    )
+
+
+def comando(apostila: int, opcoes: str = "") -> str:
+    """A linha que se digita para rodar os exercícios de uma apostila."""
+    return f"python lab/{apostila:02d}_exercicios.py {opcoes}".strip()
+
+
+def por_numero(apostila: int, numero: int) -> Tarefa | None:
+    """A tarefa de um número, ou None."""
+    return next((t for t in tarefas(apostila) if t.numero == numero), None)
+
+
+def criar_moldes(apostila: int, pasta: Path) -> tuple[list[str], list[str]]:
+    """Põe os moldes em `pasta`; devolve (criados, os que já estavam lá e não foram tocados).
+
+    Erros: `OSError` se a pasta não aceitar arquivos.
+    """
+    pasta.mkdir(parents=True, exist_ok=True)
+    criados, havia = [], []
+    for tarefa in tarefas(apostila):
+        try:
+            # "x": se o arquivo existe, não se escreve, nem que outro processo o crie agora.
+            with (pasta / tarefa.arquivo).open("x", encoding="utf-8", newline="\n") as f:
+                f.write(molde(tarefa))
+            criados.append(tarefa.arquivo)
+        except FileExistsError:
+            havia.append(tarefa.arquivo)
+    return criados, havia

@@ -1,0 +1,245 @@
+"""As receitas de esticar o contexto contra as frequências do próprio transformers."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nucleo import escalonamento as esc
+from nucleo.posicoes import ErroDePosicao, frequencias
+from nucleo.rope import girar, tabelas
+
+pytestmark = pytest.mark.unit
+
+
+def config(tipo, d=64, base=10_000.0, maximo=2048, **extra):
+    from transformers import LlamaConfig
+
+    return LlamaConfig(
+        hidden_size=2 * d,
+        num_attention_heads=2,
+        head_dim=d,
+        max_position_embeddings=maximo,
+        rope_parameters={"rope_type": tipo, "rope_theta": base, **extra},
+    )
+
+
+CASOS = {
+    "default": ({}, lambda d, b: esc.sem_escala(d, b)),
+    "linear": ({"factor": 4.0}, lambda d, b: esc.linear(d, 4.0, b)),
+    "yarn": (
+        {"factor": 8.0, "original_max_position_embeddings": 256},
+        lambda d, b: esc.yarn(d, 8.0, 256, b),
+    ),
+    "llama3": (
+        {
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 256,
+        },
+        lambda d, b: esc.llama3(d, 8.0, 256, b),
+    ),
+}
+
+
+@pytest.mark.parametrize("d", [16, 64, 128])
+@pytest.mark.parametrize("base", [10_000.0, 500_000.0])
+@pytest.mark.parametrize("tipo", CASOS)
+def test_frequencias_e_giro_iguais_aos_do_transformers(tipo, base, d):
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+    extra, nossa = CASOS[tipo]
+    deles = LlamaRotaryEmbedding(config(tipo, d, base, **extra))
+    escala = nossa(d, base)
+    # Relativa: as frequências vão de 1 a 1e-6, e uma tolerância absoluta não veria as lentas.
+    assert (escala.frequencias / deles.inv_freq.double() - 1).abs().max() < 1e-5
+    assert escala.fator_de_atencao == pytest.approx(deles.attention_scaling, abs=1e-12)
+
+    q = torch.randn(1, 2, 32, d, generator=torch.Generator().manual_seed(0))
+    esperado, _ = apply_rotary_pos_emb(q, q, *deles(q, torch.arange(32)[None]))
+    cos, sen = tabelas(32, escala.frequencias, fator_de_atencao=escala.fator_de_atencao)
+    assert (girar(q, cos, sen, "metades") - esperado).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("comprimento", [100, 2048, 2049, 4096, 10_000])
+@pytest.mark.parametrize("fator", [1.0, 2.0, 8.0])
+def test_dinamico_igual_ao_do_transformers(fator, comprimento):
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    deles, _ = ROPE_INIT_FUNCTIONS["dynamic"](config("dynamic", factor=fator), seq_len=comprimento)
+    nossas = esc.ntk_dinamico(64, comprimento, 2048, fator).frequencias
+    assert (nossas / deles.double() - 1).abs().max() < 1e-5
+
+
+def test_dinamico_dentro_da_classe_do_llama():
+    """O módulo inteiro, que troca as frequências sozinho quando a sequência passa do treino."""
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+    deles = LlamaRotaryEmbedding(config("dynamic", factor=2.0, maximo=64))
+    x = torch.zeros(1, 1, 200, 64)
+    deles(x, torch.arange(200)[None])
+    nossas = esc.ntk_dinamico(64, 200, 64, 2.0).frequencias
+    assert (nossas / deles.inv_freq.double() - 1).abs().max() < 1e-5
+
+
+@given(
+    d=st.integers(4, 64).map(lambda m: 2 * m),
+    fator=st.floats(1, 64),
+    treino=st.integers(32, 16_384),
+    base=st.sampled_from([10_000.0, 500_000.0]),
+)
+@settings(max_examples=60, deadline=None)
+def test_o_que_toda_receita_promete(d, fator, treino, base):
+    theta = frequencias(d, base)
+    for escala in (
+        esc.linear(d, fator, base),
+        esc.ntk(d, fator, base),
+        esc.yarn(d, fator, treino, base),
+        esc.yarn(d, fator, treino, base, rampa="artigo"),
+        esc.llama3(d, fator, treino, base),
+    ):
+        razao = theta / escala.frequencias
+        # Nenhum par acelera, e nenhum é mais esticado que o fator.
+        assert float(razao.min()) >= 1 - 1e-9 and float(razao.max()) <= fator * (1 + 1e-9)
+    ntk = esc.ntk(d, fator, base).frequencias
+    assert float(ntk[0]) == 1.0
+    assert float(ntk[-1]) == pytest.approx(float(theta[-1]) / fator)
+
+
+@pytest.mark.parametrize(
+    "receita",
+    [
+        lambda: esc.linear(64, 1.0),
+        lambda: esc.ntk(64, 1.0),
+        lambda: esc.yarn(64, 1.0, 2048),
+        lambda: esc.llama3(64, 1.0, 8192, 10_000.0),
+        lambda: esc.ntk_dinamico(64, 2048, 2048, 8.0),
+        lambda: esc.ntk_dinamico(64, 5, 2048, 8.0),
+    ],
+)
+def test_sem_esticar_nada_muda(receita):
+    escala = receita()
+    assert (escala.frequencias / frequencias(64) - 1).abs().max() < 1e-12
+    assert escala.fator_de_atencao == 1.0
+
+
+def test_yarn_as_duas_rampas():
+    """As pontas concordam; o meio não, e é por isso que há duas."""
+    treino, s = 4096, 16.0
+    codigo = esc.yarn(128, s, treino).frequencias
+    artigo = esc.yarn(128, s, treino, rampa="artigo").frequencias
+    theta = frequencias(128)
+    voltas = treino * theta / (2 * math.pi)
+    assert torch.allclose(codigo[voltas < 0.5], artigo[voltas < 0.5])
+    # A fórmula impressa, par a par, com o Python puro.
+    for i, r in enumerate(voltas.tolist()):
+        g = min(1, max(0, (r - 1) / 31))
+        assert float(artigo[i]) == pytest.approx(
+            (1 - g) * float(theta[i]) / s + g * float(theta[i])
+        )
+    assert ((codigo - artigo) / theta).abs().max() > 0.1
+
+
+def test_yarn_com_pontas_iguais_nao_divide_por_zero():
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    deles, _ = ROPE_INIT_FUNCTIONS["yarn"](
+        config("yarn", 16, factor=4.0, original_max_position_embeddings=6, maximo=24)
+    )
+    nossas = esc.yarn(16, 4.0, 6).frequencias
+    assert nossas.isfinite().all()
+    assert (nossas / deles.double() - 1).abs().max() < 1e-5
+
+
+# ------------------------------------------------------------------ casos 68 e 69: o config
+
+
+@pytest.mark.parametrize(
+    ("json", "tipo", "base"),
+    [
+        ({"rope_theta": 100000.0, "rope_scaling": None, "max_position_embeddings": 2048}, "default", 1e5),
+        ({"rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2.0}}, "linear", 5e5),
+        ({"rope_theta": 5e5, "rope_scaling": {"rope_type": "linear", "factor": 2.0}}, "linear", 5e5),
+        ({"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 7e4}}, "linear", 7e4),
+        ({"rope_parameters": {"rope_theta": 7e4}}, "default", 7e4),
+        # Os dois juntos, como nos configs de transição: vale o novo.
+        (
+            {"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2.0},
+             "rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 7e4}},
+            "linear", 7e4,
+        ),
+    ],
+)  # fmt: skip
+def test_casos_68_69_o_config_em_todas_as_grafias(json, tipo, base):
+    lido = esc.parametros_do_config(json)
+    assert (lido["rope_type"], lido["rope_theta"]) == (tipo, base)
+    escala = esc.do_config(json, 64)
+    fator = lido.get("factor", 1.0)
+    assert torch.allclose(escala.frequencias, frequencias(64, base) / fator)
+
+
+def test_com_as_duas_grafias_vale_a_nova():
+    antiga, nova = {"type": "linear", "factor": 2.0}, {"rope_type": "linear", "factor": 4.0}
+    lido = esc.parametros_do_config(
+        {"rope_theta": 1e4, "rope_scaling": antiga, "rope_parameters": nova | {"rope_theta": 7e4}}
+    )
+    assert (lido["factor"], lido["rope_theta"]) == (4.0, 7e4)
+
+
+def test_caso_69_base_ausente_nao_vira_palpite():
+    with pytest.raises(ErroDePosicao) as erro:
+        esc.parametros_do_config({"max_position_embeddings": 2048})
+    assert "rope_theta" in str(erro.value)
+
+
+@pytest.mark.parametrize("tipo", [*CASOS, "dynamic"])
+def test_do_config_igual_ao_transformers(tipo):
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+    extra = CASOS[tipo][0] if tipo in CASOS else {"factor": 2.0}
+    cfg = config(tipo, **extra)
+    deles = LlamaRotaryEmbedding(cfg)
+    escala = esc.do_config(cfg.to_dict(), 64)
+    assert (escala.frequencias / deles.inv_freq.double() - 1).abs().max() < 1e-5
+    assert escala.fator_de_atencao == pytest.approx(deles.attention_scaling)
+
+
+@pytest.mark.parametrize(
+    ("faz", "diz"),
+    [
+        (lambda: esc.linear(64, 0.5), "0.5"),
+        (lambda: esc.linear(63, 2.0), "63"),
+        (lambda: esc.ntk(2, 2.0), "2"),
+        (lambda: esc.ntk(64, math.nan), "nan"),
+        (lambda: esc.ntk_dinamico(64, 0, 2048), "0"),
+        (lambda: esc.ntk_dinamico(64, 10, 0), "0"),
+        (lambda: esc.yarn(64, 2.0, 0), "0"),
+        (lambda: esc.yarn(64, 2.0, 128, beta_rapido=1, beta_lento=32), "32"),
+        (lambda: esc.yarn(64, 2.0, 128, rampa="outra"), "outra"),
+        (lambda: esc.llama3(64, 2.0, 128, fator_alto=0.5), "0.5"),
+        (
+            lambda: esc.do_config(
+                {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4}}, 8
+            ),
+            "factor",
+        ),
+        (
+            lambda: esc.do_config(
+                {"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4}}, 8
+            ),
+            "longrope",
+        ),
+        (
+            lambda: esc.parametros_do_config({"rope_parameters": {"full": {"rope_theta": 1e4}}}),
+            "full",
+        ),
+    ],
+)
+def test_enganos_tem_mensagem(faz, diz):
+    with pytest.raises(ErroDePosicao) as erro:
+        faz()
+    assert diz in erro.value.o_que
+    assert erro.value.por_que and erro.value.o_que_fazer

@@ -1,0 +1,98 @@
+"""A lição 06 inteira, como processo: o que aparece, o que fica gravado e o que se recusa."""
+
+import csv
+import json
+import re
+
+import pytest
+
+from conftest import LAB, erro_gentil, rodar
+
+pytestmark = pytest.mark.cli
+LICAO = "06_posicoes.py"
+
+
+@pytest.fixture(scope="module")
+def completa(smollm2, tmp_path_factory):
+    """Uma execução com tudo; as verificações abaixo só a leem."""
+    pasta = tmp_path_factory.mktemp("posições")
+    feito = rodar(LICAO, "--saida", str(pasta))
+    assert feito.returncode == 0, feito.stderr
+    return feito, pasta
+
+
+def ler_csv(pasta, nome):
+    with (pasta / f"{nome}.csv").open(encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+@pytest.mark.smollm2
+def test_um_banner_por_secao_e_toda_conferencia_confere(completa):
+    feito, pasta = completa
+    secoes = re.findall(r"^# %% (6\.\d)", (LAB / LICAO).read_text("utf-8"), re.M)
+    assert secoes == ["6.1", "6.2", "6.3", "6.4", "6.5", "6.6"]
+    for secao in secoes:
+        assert f"\n{secao} · " in feito.stdout
+    dados = json.loads((pasta / "resultado.json").read_text("utf-8"))
+    assert dados["nao_conferem"] == [] and dados["conferencias"] >= 28
+    assert not re.search(r"\bnan\b|\bNone\b|tensor\(", feito.stdout)
+    assert feito.stderr == "" or "Traceback" not in feito.stderr
+
+
+@pytest.mark.smollm2
+def test_dentro_do_smollm2(completa):
+    _, pasta = completa
+    perdas = {linha["o RoPE"]: float(linha["perda"]) for linha in ler_csv(pasta, "66_pareamentos")}
+    biblioteca = perdas.pop("o da biblioteca")
+    errado = perdas.pop("o nosso, intercalado (errado)")
+    assert errado > biblioteca + 0.5
+    assert all(abs(p - biblioteca) < 1e-3 for p in perdas.values())
+    por_modelo = {linha["modelo"]: linha for linha in ler_csv(pasta, "65_sem_posicao")}
+    smollm2 = por_modelo["smollm2"]
+    assert float(smollm2["perda sem"]) > float(smollm2["perda com"]) + 0.5
+    # O mini é pequeno e usa pouco a posição; mas usa.
+    assert float(por_modelo["mini"]["perda sem"]) > float(por_modelo["mini"]["perda com"])
+    for linha in por_modelo.values():
+        # Sem posição as duas ordens ficam mais parecidas, mas a máscara causal ainda as separa.
+        assert 0 < float(linha["duas ordens, sem"]) < float(linha["duas ordens, com"])
+
+
+@pytest.mark.smollm2
+def test_quem_percebe_a_ordem(completa):
+    linhas = ler_csv(completa[1], "62_ordem")
+    visto = {tuple(list(x.values())[:4]): x["percebe"] for x in linhas}
+    assert visto["sem", "nenhuma", "2", "só a última"] == "não"
+    assert visto["sem", "causal", "1", "só a última"] == "não"
+    assert visto["sem", "causal", "2", "só a última"] == "sim"
+    assert visto["senoidal", "nenhuma", "1", "só a última"] == "sim"
+
+
+def test_rapida_com_a_frase_de_quem_assiste(tmp_path):
+    opcoes = ["--rapido", "--secao", "6.2", "--sem-graficos", "--saida", str(tmp_path)]
+    feito = rodar(LICAO, *opcoes, "--frase", "a gata viu o rato .", "--troca", "1", "4")
+    assert feito.returncode == 0, feito.stderr
+    assert "«a rato viu o gata .»" in feito.stdout
+    assert not list(tmp_path.glob("*.png"))
+
+
+@pytest.mark.parametrize(
+    ("opcoes", "trechos"),
+    [
+        (["--d", "7"], ["7", "ímpar", "--"]),
+        (["--frase", "oi"], ["1 palavra"]),
+        (["--frase", "a b c", "--troca", "0", "3"], ["3"]),
+        (["--frase", "a b c", "--troca", "0", "2"], ["última"]),
+        (["--secao", "6.9"], ["6.9"]),
+        (["--modelo", "nao-existe", "--secao", "6.5"], ["nao-existe"]),
+    ],
+)
+def test_enganos_na_linha_de_comando(opcoes, trechos, tmp_path):
+    feito = rodar(LICAO, *opcoes, "--sem-graficos", "--saida", str(tmp_path))
+    erro_gentil(feito, *[t for t in trechos if t != "--"])
+    assert not list(tmp_path.glob("*.csv"))
+
+
+def test_a_licao_cabe_em_300_linhas_e_explica_se():
+    for nome in (LICAO, "06_extrapolacao.py"):
+        linhas = (LAB / nome).read_text("utf-8").splitlines()
+        assert len(linhas) < 300

@@ -1,0 +1,532 @@
+"""Projeções com cuidado: as medidas contra o scikit-learn e contas à mão, os casos difíceis, e a
+página interativa aberta num navegador de verdade."""
+
+import csv
+import json
+import re
+import resource
+import shutil
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from conftest import RAIZ, erro_gentil, rodar
+from nucleo import experimentos_projecoes as exp
+from nucleo import modelos, projecoes
+from nucleo.erros import ErroDoUsuario
+from nucleo.modelos import Modelo
+from nucleo.pagina_interativa import pagina
+
+LICAO = "06_projecoes.py"
+
+
+@pytest.fixture
+def sorteio():
+    return np.random.default_rng(9)
+
+
+def na_reta(*valores):
+    return projecoes.distancias(np.array(valores, dtype=float)[:, None])
+
+
+# --- as medidas ------------------------------------------------------------------------------
+
+
+@pytest.mark.unit
+def test_confianca_igual_a_do_scikit_learn(sorteio):
+    from sklearn.manifold import trustworthiness
+
+    X, Y = sorteio.standard_normal((41, 9)), sorteio.standard_normal((41, 2))
+    Y[:, 0] += 2 * X[:, 0]
+    D, E = projecoes.distancias(X), projecoes.distancias(Y)
+    for k in (1, 5, 10, 20):
+        assert projecoes.confianca(D, E, k) == pytest.approx(
+            trustworthiness(X, Y, n_neighbors=k), abs=1e-12
+        )
+        assert projecoes.continuidade(D, E, k) == pytest.approx(
+            trustworthiness(Y, X, n_neighbors=k), abs=1e-12
+        )
+
+
+@pytest.mark.unit
+def test_continuidade_e_confianca_resolvidas_a_mao():
+    """Cinco pontos, k = 1. No espaço: 0 1 3 7 15; no desenho: 0 10 11 13 17.
+
+    Vizinho verdadeiro de cada um: 1, 0, 1, 2, 3. No desenho só o do ponto 1 se perde: o ponto 0
+    é o 4º mais perto dele, e paga 4 − 1 = 3. Continuidade: 1 − 2·3 / (5·1·(10 − 3 − 1)) = 0,8.
+    Vizinho no desenho: 1, 2, 1, 2, 3. Só o do ponto 1 é inventado: o ponto 2 é o 2º de verdade,
+    e paga 2 − 1 = 1. Confiança: 1 − 2·1/30.
+    """
+    D, E = na_reta(0, 1, 3, 7, 15), na_reta(0, 10, 11, 13, 17)
+    assert projecoes.continuidade(D, E, 1) == pytest.approx(0.8, abs=1e-12)
+    assert projecoes.confianca(D, E, 1) == pytest.approx(1 - 2 / 30, abs=1e-12)
+    # Quatro de cinco vizinhos se mantêm: só o do ponto 1 mudou.
+    assert projecoes.sobreposicao(D, E, 1) == pytest.approx(0.8)
+
+
+@pytest.mark.unit
+def test_desenho_perfeito_vale_um_e_k_grande_e_recusado(sorteio):
+    X = sorteio.standard_normal((12, 2))
+    D, E = projecoes.distancias(X), projecoes.distancias(3 * X[:, ::-1] + 5)
+    assert projecoes.confianca(D, E, 4) == projecoes.continuidade(D, E, 4) == 1
+    assert projecoes.sobreposicao(D, E, 4) == 1
+    assert projecoes.correlacao(D, E) == pytest.approx(1)
+    for k in (0, 6):
+        with pytest.raises(ValueError, match="n/2"):
+            projecoes.confianca(D, E, k)
+
+
+@pytest.mark.unit
+def test_distancias_postos_e_repetidos(sorteio):
+    from scipy.spatial.distance import cdist
+
+    X = sorteio.standard_normal((15, 6))
+    X[4] = X[3]
+    D = projecoes.distancias(X)
+    assert cdist(X, X) == pytest.approx(D, abs=1e-6)
+    r = projecoes.postos(D)
+    # Mesmo com um gêmeo a distância zero, cada ponto é o posto 0 de si mesmo.
+    assert (np.diag(r) == 0).all() and r[3, 4] == r[4, 3] == 1
+    assert (np.sort(r, 1) == np.arange(15)).all()
+
+
+@pytest.mark.unit
+def test_correlacao_contra_o_scipy(sorteio):
+    from scipy.stats import spearmanr
+
+    D, E = (projecoes.distancias(sorteio.standard_normal((20, 3))) for _ in range(2))
+    i = np.triu_indices(20, 1)
+    assert projecoes.correlacao(D, E) == pytest.approx(spearmanr(D[i], E[i])[0], abs=1e-12)
+    assert projecoes.correlacao(D, np.zeros_like(D)) == 0
+
+
+@pytest.mark.unit
+def test_pureza_a_mao_e_ao_acaso():
+    D, rotulos = na_reta(0, 1, 2, 10, 11, 12), np.array([0, 0, 0, 1, 1, -1])
+    # Vizinhos (k = 2): o grupo 0 só vê o 0 (3 × 1); no 1, cada um vê o outro e o sem grupo (1/2).
+    assert projecoes.pureza(D, rotulos, 2) == pytest.approx((3 * 1 + 2 * 0.5) / 5)
+    acaso = projecoes.pureza_ao_acaso(D, rotulos, 2, 4000, 0)
+    # Esperado de um sorteio: (3·2/5 + 2·1/5)/5 dos outros cinco são do mesmo grupo.
+    assert acaso.mean() == pytest.approx((3 * 2 / 5 + 2 * 1 / 5) / 5, abs=0.02)
+
+
+@pytest.mark.unit
+def test_variancia_explicada_contra_o_scikit_learn(sorteio):
+    from sklearn.decomposition import PCA
+
+    X = (sorteio.standard_normal((9000, 6)) * [5, 3, 1, 1, 0.5, 0.1] + 4).astype(np.float32)
+    deles = PCA().fit(X.astype(np.float64)).explained_variance_ratio_
+    assert projecoes.fracao_explicada(X) == pytest.approx(deles, abs=1e-6)
+
+
+@pytest.mark.unit
+def test_lda_decora_rotulos_sorteados_e_os_de_fora_desmentem(sorteio):
+    X, rotulos = sorteio.standard_normal((90, 300)), sorteio.permutation(np.repeat([0, 1, 2], 30))
+    treino = np.arange(90) < 60
+    Y, dentro, fora = projecoes.separar_com_rotulos(X, rotulos, treino)
+    assert Y.shape == (90, 2) and dentro == 1 and fora < 0.65  # acaso: 1/3
+
+
+@pytest.mark.unit
+def test_ruido_tem_aglomerados_no_desenho_e_nao_no_espaco(sorteio):
+    X = sorteio.standard_normal((80, 50)).astype(np.float32)
+    a = projecoes.aglomerados(X, projecoes.tsne(X, 5, 0), 8, 0)
+    assert a.no_desenho > 0.25 and abs(a.no_espaco) < 0.05
+
+
+# --- t-SNE e UMAP, nas versões que existem por aí ------------------------------------------------
+
+
+@pytest.mark.unit
+def test_tsne_repete_com_a_mesma_semente_e_com_inicio_pca_nao_depende_dela(sorteio):
+    X = sorteio.standard_normal((30, 8)).astype(np.float32)
+    assert np.array_equal(projecoes.tsne(X, 5, 1), projecoes.tsne(X, 5, 1))
+    assert not np.allclose(projecoes.tsne(X, 5, 1), projecoes.tsne(X, 5, 2))
+    assert np.array_equal(projecoes.tsne(X, 5, 1, "pca"), projecoes.tsne(X, 5, 2, "pca"))
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("nome", ["n_iter", "max_iter"])
+def test_tsne_nas_duas_grafias_do_scikit_learn(monkeypatch, nome):
+    """Caso 80: n_iter virou max_iter na 1.5, e sumiu na 1.7."""
+    import sklearn.manifold
+
+    pedido = {}
+
+    class Velho:
+        def __init__(self, perplexity, init, random_state, method, learning_rate, n_iter=1000):
+            pedido["n_iter"] = n_iter
+
+        def fit_transform(self, X):
+            return X[:, :2]
+
+    class Novo(Velho):
+        def __init__(self, perplexity, init, random_state, method, learning_rate, max_iter=1000):
+            pedido["max_iter"] = max_iter
+
+    monkeypatch.setattr(sklearn.manifold, "TSNE", {"n_iter": Velho, "max_iter": Novo}[nome])
+    projecoes.tsne(np.eye(10, dtype=np.float32), 3, 0)
+    assert pedido == {nome: projecoes.ITERACOES}
+
+
+@pytest.mark.unit
+def test_umap_que_falta_ou_quebra_vira_um_motivo(monkeypatch):
+    """Caso 81: o numba não serve neste Python, ou o UMAP não serve neste scikit-learn."""
+    monkeypatch.setitem(sys.modules, "umap", None)
+    assert "não está instalado" in projecoes.por_que_sem_umap()
+
+    def quebrado(*_, **__):
+        raise TypeError("check_array() got an unexpected keyword argument 'force_all_finite'\nmais")
+
+    monkeypatch.setitem(sys.modules, "umap", types.SimpleNamespace(UMAP=quebrado))
+    motivo = projecoes.por_que_sem_umap()
+    assert "quebrou: TypeError" in motivo and "force_all_finite" in motivo and "\n" not in motivo
+    assert projecoes.Corridas(np.eye(3), motivo).metodos == ["PCA", "t-SNE"]
+    assert projecoes.Corridas(np.eye(3)).metodos == ["PCA", "t-SNE", "UMAP"]
+
+
+@pytest.mark.unit
+def test_cada_desenho_e_calculado_uma_vez(sorteio, monkeypatch):
+    feitos = []
+    monkeypatch.setattr(projecoes, "tsne", lambda X, *a: feitos.append(a) or X[:, :2])
+    c = projecoes.Corridas(sorteio.standard_normal((20, 4)))
+    for _ in range(2):
+        c.fazer("t-SNE", 5, 1)
+        c.fazer("t-SNE", 5, 1, "pca")
+        c.fazer("PCA", 5, 1)
+    assert len(feitos) == 2 and c.fazer("PCA", 9, 9) is c.fazer("PCA")
+
+
+# --- o conjunto: grupos pequenos, um só, repetidos ------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def falso():
+    """O tokenizador do GPT-2 com uma wte sorteada de 16 dimensões; " red" e " blue" são iguais."""
+    tok = modelos.tokenizador_gpt2()
+    wte = np.random.default_rng(1).standard_normal((tok.tamanho, 16)).astype(np.float32)
+    wte[tok.linha("blue").id] = 3 * wte[tok.linha("red").id]
+    wte[tok.linha("green").id] = 0
+    return Modelo("falso", wte, None, tok, {}, "", "gpt2", "amarrada", "")
+
+
+@pytest.mark.unit
+def test_conjunto_normal(falso):
+    c = exp.montar(falso, exp.grupos_para(falso.tokenizador), 30, 2)
+    assert c.n == len(set(c.ids.tolist())) and (c.rotulos == -1).sum() == 30
+    tamanhos = np.linalg.norm(c.X, axis=1)
+    assert tamanhos[c.ids != falso.tokenizador.linha("green").id] == pytest.approx(1, abs=1e-6)
+    assert (
+        c.nomes[0] == "' dog'" and c.grupo_de(0) == "animais" and c.grupo_de(c.n - 1) == "sorteados"
+    )
+    assert any("repetem o vetor" in a for a in c.avisos)  # red e blue têm a mesma direção
+
+
+@pytest.mark.unit
+def test_grupo_pequeno_repetido_em_pedacos_e_unico(falso):
+    grupos = {
+        "cores": ["red", "yellow", "white", "black", "red", "paralelepípedo"],
+        "par": ["dog", "cat"],
+        "de novo": ["red", "one", "two", "three"],
+    }
+    c = exp.montar(falso, grupos, 20, 2)
+    juntos = " | ".join(c.avisos)
+    assert c.grupos == ["cores", "de novo"] and "paralelepípedo" in juntos
+    assert "«par» ficou com 2 palavra(s)" in juntos and "«red» já estava em «cores»" in juntos
+    um = exp.montar(falso, {"cores": grupos["cores"]}, 20, 2)
+    assert any("um grupo só" in a for a in um.avisos)
+    assert exp.controle(um, "", 0) is None
+    corridas = projecoes.Corridas(um.X, "não há")
+    grades = {"t-SNE": {(5, s): corridas.fazer("t-SNE", 5, s) for s in range(2)}}
+    frases = exp.veredito(um, corridas, grades, 0)
+    assert len(frases) == 4 and not any("grupo mais" in f.texto for f in frases)
+    sem_grupo = exp.montar(falso, {"par": ["dog", "cat"]}, 20, 2)
+    assert (
+        sem_grupo.grupos == []
+        and len(exp.veredito(sem_grupo, projecoes.Corridas(sem_grupo.X, "x"), {}, 0)) == 3
+    )
+
+
+@pytest.mark.unit
+def test_grupos_do_menor_tamanho_ainda_tem_controle(falso):
+    grupos = {
+        "a": ["dog", "cat", "horse"],
+        "b": ["one", "two", "three"],
+        "c": ["France", "Spain", "Italy"],
+    }
+    c = exp.montar(falso, grupos, 6, 2)
+    ctl = exp.controle(c, "sem umap", 2)
+    assert np.bincount(ctl.rotulos[ctl.treino]).tolist() == [2, 2, 2] and len(ctl.rotulos) == 9
+
+
+@pytest.mark.unit
+def test_vetores_repetidos_passam_por_tudo(sorteio):
+    """Seis vetores, cada um cinco vezes: nada vira NaN, e nenhuma biblioteca se recusa."""
+    X = np.repeat(sorteio.standard_normal((6, 8)), 5, axis=0).astype(np.float32)
+    D = projecoes.distancias(X)
+    desenhos = [projecoes.pca(X), projecoes.tsne(X, 4, 0), projecoes.tsne(X, 4, 0, "pca")]
+    if not projecoes.por_que_sem_umap():
+        desenhos += [projecoes.umap(X, 4, 0, i) for i in ("pca", "random", "spectral")]
+    for Y in desenhos:
+        assert Y.shape == (30, 2) and np.isfinite(Y).all()
+        assert 0 <= projecoes.confianca(D, projecoes.distancias(Y), 4) <= 1
+    todos_iguais = np.ones((12, 8), dtype=np.float32)
+    assert np.isfinite(projecoes.tsne(todos_iguais, 3, 0, "pca")).all()
+
+
+@pytest.mark.unit
+def test_pacote_que_falta_e_dito_pelo_nome_dele():
+    import aula
+
+    erro = aula._falta_pacote(ModuleNotFoundError(name="sklearn.manifold"))
+    assert "scikit-learn" in erro.o_que
+    assert "bokeh" in aula._falta_pacote(ModuleNotFoundError(name="bokeh")).o_que
+
+
+@pytest.mark.unit
+def test_pontos_demais(falso):
+    with pytest.raises(ErroDoUsuario, match="desenha até 400"):
+        exp.montar(falso, exp.grupos_para(falso.tokenizador), 350, 2)
+
+
+@pytest.mark.unit
+def test_pontos_de_menos_e_grupo_desconhecido(falso):
+    with pytest.raises(ErroDoUsuario, match="Só há 4 pontos"):
+        exp.montar(falso, {"cores": ["red", "blue", "white", "black"]}, 0, 2)
+    with pytest.raises(ErroDoUsuario, match="cors") as erro:
+        exp.escolher_grupos({"cores": []}, ["cors"])
+    assert "cores" in erro.value.por_que
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    "texto", ["", "[1, 2]", "{}", '{"a": "dog"}', '{"a": [1]}', '{"grupos": 3}', "\x00{", None]
+)
+def test_arquivo_de_grupos_estragado(tmp_path, texto):
+    arquivo = tmp_path / "meus grupos.json"
+    if texto is not None:
+        arquivo.write_text(texto, encoding="utf-8")
+    with pytest.raises(ErroDoUsuario) as erro:
+        exp.grupos_do_arquivo(str(arquivo))
+    assert '"animais"' in erro.value.o_que_fazer
+
+
+@pytest.mark.unit
+def test_arquivo_de_grupos_bom_mesmo_com_bom(tmp_path):
+    arquivo = tmp_path / "g.json"
+    arquivo.write_text('{"aves": ["eagle", "owl"]}', encoding="utf-8-sig")
+    assert exp.grupos_do_arquivo(str(arquivo)) == {"aves": ["eagle", "owl"]}
+
+
+@pytest.mark.unit
+def test_botoes_e_ks_que_cabem():
+    assert exp.botoes_que_cabem((5, 10, 20, 40), 150) == [5, 10, 20, 40]
+    assert exp.botoes_que_cabem((5, 10, 20, 40), 40) == [5, 10]
+    assert exp.botoes_que_cabem((5, 10, 20, 40), 12) == [3]
+    assert exp.ks_que_cabem((5, 10, 20), 20) == [5]
+    exp.conferir_botoes([5, 19], 20)
+    with pytest.raises(ErroDoUsuario, match="20 não cabe em 20 pontos"):
+        exp.conferir_botoes([5, 20], 20)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("idioma", ["en", "pt"])
+def test_os_grupos_sao_bem_feitos(idioma):
+    grupos = json.loads((RAIZ / "data" / "grupos" / f"{idioma}.json").read_text("utf-8"))["grupos"]
+    todas = [p for g in grupos.values() for p in g]
+    assert len(todas) == len(set(todas)) and 100 <= len(todas) <= 150
+    assert all(len(g) >= 10 for g in grupos.values())
+
+
+@pytest.mark.unit
+def test_veredito_aceita_so_o_que_vale_sempre(falso):
+    """Com 3 grupos bem separados, juntos sobrevive; a frase falsa no espaço não sobrevive."""
+    c = exp.montar(falso, dict(list(exp.grupos_para(falso.tokenizador).items())[:3]), 0, 2)
+    X = c.X + 5 * np.eye(16, dtype=np.float32)[c.rotulos]
+    c = exp.Conjunto(c.ids, c.nomes, c.rotulos, c.grupos, X)
+    corridas = projecoes.Corridas(X, "x")
+    grades = {"t-SNE": {(5, s): corridas.fazer("t-SNE", 5, s) for s in range(3)}}
+    frases = {f.texto: f for f in exp.veredito(c, corridas, grades, 0)}
+    juntos = frases["palavras do mesmo grupo caem perto"]
+    assert juntos.no_espaco and juntos.sobrevive()
+    # O desenho espelhado e girado muda a ordem do eixo: com sementes, essa frase não se sustenta.
+    assert not frases["a ordem no eixo horizontal é sempre a mesma"].sobrevive()
+    assert not exp.Frase("x", False, {"t-SNE": 1.0}).sobrevive()
+    assert not exp.Frase("x", True, {"t-SNE": 1.0, "UMAP": 0.9}).sobrevive()
+
+
+# --- para levar --------------------------------------------------------------------------------------
+
+
+@pytest.mark.unit
+def test_arquivos_do_projector(falso):
+    c = exp.montar(falso, exp.grupos_para(falso.tokenizador), 10, 2)
+    linhas = exp.vetores_tsv(c).decode("utf-8").splitlines()
+    lido = np.array([[float(x) for x in linha.split("\t")] for linha in linhas])
+    assert lido == pytest.approx(c.X, abs=1e-5)
+    meta = [linha.split("\t") for linha in exp.metadados_tsv(c).decode("utf-8").splitlines()]
+    assert meta[0] == ["token", "grupo", "id"] and len(meta) == c.n + 1
+    assert all(len(m) == 3 for m in meta) and [int(m[2]) for m in meta[1:]] == c.ids.tolist()
+
+
+@pytest.mark.unit
+def test_vizinhos_verdadeiros_contra_lacos(falso):
+    c = exp.montar(falso, {"cores": ["red", "yellow", "white"]}, 12, 2)
+    unitaria = falso.wte / np.maximum(np.linalg.norm(falso.wte, axis=1, keepdims=True), 1e-9)
+    for i, lista in enumerate(exp.vizinhos_verdadeiros(falso, c, 3)):
+        notas = unitaria @ unitaria[c.ids[i]]
+        notas[c.ids[i]] = -2
+        assert [j for j, _ in lista] == np.argsort(-notas, kind="stable")[:3].tolist()
+
+
+@pytest.fixture(scope="module")
+def html(falso):
+    """A página de um conjunto pequeno, com um token que tenta virar código."""
+    c = exp.montar(falso, {"cores": ["red", "yellow", "white", "black"]}, 12, 2)
+    nomes = ["</script><b>x", *c.nomes[1:]]
+    c = exp.Conjunto(c.ids, nomes, c.rotulos, c.grupos, c.X)
+    vizinhos = [[("' perto'", 0.71)]] * c.n
+    desenhos = {"PCA": projecoes.pca(c.X), "outro": c.X[:, :2].astype(float)}
+    return pagina(c, desenhos, vizinhos, "falso")
+
+
+@pytest.mark.unit
+def test_pagina_sem_endereco_nenhum(html):
+    texto = html.decode("utf-8")
+    assert '<html lang="pt-BR">' in texto and "Pouse o mouse" in texto and "' yellow'" in texto
+    # Sobram só nomes do W3C (SVG, MathML, XHTML): são nomes de linguagens, e ninguém os busca.
+    for endereco in re.findall(r"(?:https?:)?//[\w-]+(?:\.[\w-]+)+[^\s\"'`<>]*", texto):
+        assert endereco.startswith("http://www.w3.org/"), endereco
+    assert not re.search(r"<script[^>]*\bsrc=|<link[^>]*\bhref=", texto)
+
+
+@pytest.mark.unit
+def test_pagina_abre_no_chromium_sem_erro_e_sem_rede(html, tmp_path):
+    programa = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
+    if programa is None:
+        pytest.skip("não há chromium nesta máquina (apt-get install chromium)")
+    sync = pytest.importorskip(
+        "playwright.sync_api", reason="falta o playwright (requirements-dev)"
+    )
+    arquivo = tmp_path / "página interativa.html"
+    arquivo.write_bytes(html)
+    opcoes = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    pedidos, recados = [], []
+    with sync.sync_playwright() as p:
+        navegador = p.chromium.launch(executable_path=programa, args=opcoes)
+        aba = navegador.new_page(viewport={"width": 1300, "height": 700})
+        aba.on("request", lambda r: pedidos.append(r.url))
+        aba.on("console", lambda m: recados.append((m.type, m.text)))
+        aba.on("pageerror", lambda e: recados.append(("error", str(e))))
+        aba.goto(arquivo.as_uri())
+        aba.wait_for_function(
+            "window.Bokeh && Bokeh.documents.length === 1 && Bokeh.documents[0].is_idle"
+        )
+        # Um ponto do primeiro desenho, em pixels da tela.
+        x, y = aba.evaluate("""() => {
+            const plot = Bokeh.documents[0].roots()[0].children[1].children[0];
+            const visto = Bokeh.index.find_one(plot), s = plot.renderers[0].data_source.data;
+            const r = visto.el.getBoundingClientRect(), q = visto.frame;
+            return [r.x + q.x_scale.compute(s.x0[1]), r.y + q.y_scale.compute(s.y0[1])];
+        }""")
+        aba.mouse.move(x - 40, y - 40)
+        aba.mouse.move(x, y, steps=5)
+        dica = aba.get_by_text("' perto' 0,71").first
+        dica.wait_for(state="visible", timeout=10_000)
+        assert aba.get_by_text("' yellow'").first.is_visible()
+        navegador.close()
+    assert pedidos == [arquivo.as_uri()], pedidos
+    assert not [r for r in recados if r[0] in ("error", "warning")], recados
+
+
+# --- a lição inteira ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def completa(smollm2, tmp_path_factory):
+    pasta = tmp_path_factory.mktemp("projeções e ação")
+    antes = resource.getrusage(resource.RUSAGE_CHILDREN)
+    feito = rodar(LICAO, "--modelo", "smollm2", "--saida", str(pasta), onde=pasta.parent)
+    depois = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert feito.returncode == 0, feito.stderr
+    gasto = depois.ru_utime + depois.ru_stime - antes.ru_utime - antes.ru_stime
+    return feito, pasta, gasto
+
+
+def ler_csv(pasta, nome):
+    with (pasta / f"{nome}.csv").open(encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+@pytest.mark.cli
+@pytest.mark.smollm2
+def test_licao_inteira(completa):
+    feito, pasta, _ = completa
+    dados = json.loads((pasta / "resultado.json").read_text("utf-8"))
+    assert dados["nao_conferem"] == [] and dados["conferencias"] >= 8
+    for n in range(1, 9):
+        assert f"\n{n} · " in feito.stdout
+    assert not re.search(r"\bnan\b|\bNone\b|array\(|np\.float|Warning", feito.stdout + feito.stderr)
+    assert max(map(len, feito.stdout.splitlines())) <= 100
+    variancia = {x["componentes"]: x for x in ler_csv(pasta, "1_variancia")}
+    assert float(variancia["2"]["wte inteira"]) < 0.25
+    [frase] = [x for x in ler_csv(pasta, "7_veredito") if "mesmo grupo" in x[next(iter(x))]]
+    assert frase["veredito"] == "sobrevive"
+    for nome in ("interativo.html", "vectors.tsv", "metadata.tsv", "2_desenhos.png", "4_tsne.png"):
+        assert (pasta / nome).stat().st_size > 1000, nome
+    assert (
+        re.findall(r"https?://(?!www\.w3\.org/)\w", (pasta / "interativo.html").read_text("utf-8"))
+        == []
+    )
+
+
+@pytest.mark.cli
+@pytest.mark.smollm2
+def test_no_smollm2_o_desenho_e_melhor_que_o_acaso_e_pior_que_o_espaco(completa):
+    linhas = {(x["desenho"], x["k"]): x for x in ler_csv(completa[1], "3_distorcao")}
+    for k in ("5", "10", "20"):
+        acaso, tsne = linhas["pontos ao acaso", k], linhas["t-SNE", k]
+        for medida in ("confiança", "continuidade", "vizinhos mantidos"):
+            assert float(acaso[medida]) + 0.15 < float(tsne[medida]) < 1
+    ruido = {(x["pontos"], x["desenho"]): x for x in ler_csv(completa[1], "6_ruido")}
+    falso = ruido["ruído puro", "t-SNE"]
+    assert float(falso["silhueta no desenho"]) > 0.25 > 0.05 > float(falso["a mesma, no espaço"])
+
+
+@pytest.mark.cli
+@pytest.mark.smollm2
+def test_licao_cabe_em_um_minuto(completa):
+    """Segundos de processador: em dois núcleos livres, o relógio anda no máximo isto."""
+    assert completa[2] < 60
+
+
+@pytest.mark.cli
+@pytest.mark.smollm2
+def test_sem_umap_a_licao_segue_e_a_tabela_diz(tmp_path, smollm2):
+    falso = tmp_path / "falsos"
+    falso.mkdir()
+    (falso / "umap.py").write_text("raise ImportError('sem numba aqui')\n", encoding="utf-8")
+    saida = tmp_path / "saída"
+    feito = rodar(
+        LICAO, "--modelo", "smollm2", "--saida", str(saida), "--grupo", "cores", "--grupo", "meses",
+        "--grupo", "números", "--sorteados", "0", "--sem-graficos", "--secao", "3", "--secao", "7",
+        ambiente={"PYTHONPATH": str(falso)},
+    )  # fmt: skip
+    assert feito.returncode == 0, feito.stderr
+    assert "UMAP: fica de fora" in feito.stdout and "requirements-opcionais.txt" in feito.stdout
+    assert "Com 32 pontos só cabem as perplexidades [5, 10]" in feito.stdout
+    desenhos = [x["desenho"] for x in ler_csv(saida, "3_distorcao")]
+    assert any("sem numba aqui" in d for d in desenhos) and "t-SNE" in desenhos
+    assert "UMAP" not in " ".join(ler_csv(saida, "7_veredito")[0])
+
+
+@pytest.mark.cli
+@pytest.mark.smollm2
+def test_perplexidade_maior_que_os_pontos(tmp_path, smollm2):
+    feito = rodar(LICAO, "--modelo", "smollm2", "--saida", str(tmp_path), "--perplexidade", "150")
+    erro_gentil(feito, "150 não cabe em 122 pontos", "--perplexidade de 2 a 121")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,263 @@
+"""RoPE contra o transformers (Llama e GPT-J), contra o rotary-embedding-torch e contra si mesmo."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nucleo.posicoes import ErroDePosicao, frequencias
+from nucleo.rope import (
+    PAREAMENTOS,
+    decaimento,
+    girar,
+    matriz_de_rotacao,
+    pares,
+    permutacao_para_metades,
+    permutar_projecao,
+    rope,
+    rope_lento,
+    tabelas,
+    volta_mais_lenta,
+)
+
+pytestmark = pytest.mark.unit
+
+dimensoes = st.integers(1, 32).map(lambda m: 2 * m)
+pareamentos = st.sampled_from(PAREAMENTOS)
+
+
+def sorteia(*forma, semente=0, dtype=torch.float64):
+    return torch.randn(
+        *forma, generator=torch.Generator().manual_seed(semente), dtype=torch.float64
+    ).to(dtype)
+
+
+def config_llama(d, **rope_parameters):
+    from transformers import LlamaConfig
+
+    return LlamaConfig(
+        hidden_size=4 * d,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=d,
+        max_position_embeddings=2048,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, **rope_parameters},
+    )
+
+
+# ------------------------------------------------------------------ contra as bibliotecas
+
+
+@pytest.mark.parametrize("base", [10_000.0, 100_000.0, 500_000.0])
+def test_metades_e_o_do_llama(base):
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+    q, k = (
+        sorteia(2, 4, 64, 32, semente=1, dtype=torch.float32),
+        sorteia(2, 2, 64, 32, semente=2, dtype=torch.float32),
+    )
+    cos, sen = LlamaRotaryEmbedding(config_llama(32, rope_theta=base))(q, torch.arange(64)[None])
+    q_deles, k_deles = apply_rotary_pos_emb(q, k, cos, sen)
+    # Os ângulos deles são float32: 64 rad × 6e-8 = 4e-6, vezes coordenadas de até 4.
+    assert (rope(q, base=base, pareamento="metades") - q_deles).abs().max() < 1e-5
+    assert (rope(k, base=base, pareamento="metades") - k_deles).abs().max() < 1e-5
+
+
+def test_metades_com_a_conta_do_llama_em_posicoes_longas():
+    """Com as frequências e a precisão deles, até 8192 posições a única sobra é a ordem das somas."""
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+    q = sorteia(1, 4, 8192, 32, dtype=torch.float32)
+    deles = LlamaRotaryEmbedding(config_llama(32))
+    cos, sen = deles(q, torch.arange(8192)[None])
+    esperado, _ = apply_rotary_pos_emb(q, q, cos, sen)
+    nossos = tabelas(8192, deles.inv_freq, precisao_do_angulo=torch.float32)
+    assert (girar(q, *nossos, "metades") - esperado).abs().max() < 1e-6
+
+
+def test_intercalado_e_o_do_gptj():
+    from transformers.models.gptj.modeling_gptj import (
+        apply_rotary_pos_emb,
+        create_sinusoidal_positions,
+    )
+
+    x = sorteia(2, 50, 3, 16, dtype=torch.float32)  # o GPT-J usa (B, T, H, d)
+    sen, cos = create_sinusoidal_positions(50, 16).chunk(2, dim=-1)
+    esperado = apply_rotary_pos_emb(x, sen[None], cos[None])
+    assert (rope(x.transpose(1, 2)).transpose(1, 2) - esperado).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize(("interpolar", "estica"), [(1.0, 1.0), (4.0, 1.0), (1.0, 4.0)])
+def test_intercalado_e_o_do_rotary_embedding_torch(interpolar, estica):
+    import rotary_embedding_torch as segunda  # requirements-dev.txt
+
+    from nucleo.escalonamento import linear, ntk
+
+    x = sorteia(2, 3, 60, 32, dtype=torch.float32)
+    deles = segunda.RotaryEmbedding(32, interpolate_factor=interpolar, theta_rescale_factor=estica)
+    esperado = deles.rotate_queries_or_keys(x)
+    escala = ntk(32, estica) if estica > 1 else linear(32, interpolar)
+    cos, sen = tabelas(60, escala.frequencias)
+    assert (girar(x, cos, sen) - esperado).abs().max() < 1e-5
+
+
+# ------------------------------------------------------------------ propriedades
+
+
+@given(d=dimensoes, T=st.integers(1, 12), pareamento=pareamentos, inicio=st.integers(0, 5000))
+@settings(max_examples=40, deadline=None)
+def test_lento_igual_ao_rapido(d, T, pareamento, inicio):
+    x, pos = sorteia(2, T, d), torch.arange(inicio, inicio + T)
+    assert (
+        rope_lento(x, pos, pareamento=pareamento) - rope(x, pos, pareamento=pareamento)
+    ).abs().max() < 1e-12
+
+
+@given(
+    d=dimensoes,
+    m=st.integers(0, 3000),
+    n=st.integers(0, 3000),
+    k=st.integers(0, 3000),
+    par=pareamentos,
+)
+@settings(max_examples=60, deadline=None)
+def test_q_k_so_depende_da_diferenca(d, m, n, k, par):
+    q, c = sorteia(1, d, semente=3), sorteia(1, d, semente=4)
+    aqui = rope(q, [m], pareamento=par) @ rope(c, [n], pareamento=par).T
+    la = rope(q, [m + k], pareamento=par) @ rope(c, [n + k], pareamento=par).T
+    assert float((aqui - la).abs()) < 1e-9
+
+
+def test_q_k_depende_mesmo_da_diferenca():
+    """Sem isto, um RoPE que não gira nada passaria no teste de cima."""
+    q = sorteia(1, 16)
+    notas = [float(rope(q, [m]) @ rope(q, [0]).T) for m in range(5)]
+    assert notas[0] == max(notas) and len({round(n, 6) for n in notas}) == 5
+
+
+@given(d=dimensoes, T=st.integers(1, 40), pareamento=pareamentos)
+@settings(max_examples=40, deadline=None)
+def test_norma_nao_muda_e_posicao_zero_fica_parada(d, T, pareamento):
+    x = sorteia(3, T, d)
+    y = rope(x, pareamento=pareamento)
+    assert (x.norm(dim=-1) - y.norm(dim=-1)).abs().max() < 1e-12
+    assert torch.equal(x[:, 0], y[:, 0])
+
+
+@given(d=dimensoes, T=st.integers(1, 30))
+@settings(max_examples=40, deadline=None)
+def test_a_permutacao_leva_de_um_pareamento_ao_outro(d, T):
+    x, p = sorteia(T, d), permutacao_para_metades(d)
+    assert (rope(x)[..., p] - rope(x[..., p], pareamento="metades")).abs().max() < 1e-12
+    assert torch.equal(p[p.argsort()], torch.arange(d))
+
+
+def test_caso_66_misturar_pareamentos_estraga_e_permutar_conserta():
+    W, x, H, d = sorteia(4 * 16, 24), sorteia(10, 24), 4, 16
+
+    def consultas(peso, par):
+        return rope((x @ peso.T).unflatten(-1, (H, d)).transpose(0, 1), pareamento=par)  # (H, T, d)
+
+    def notas(peso, par):
+        c = consultas(peso, par)
+        return c @ c.transpose(-1, -2)  # (H, T, T)
+
+    certas = notas(W, "metades")
+    misturadas = notas(W, "intercalado")
+    convertidas = notas(permutar_projecao(W, H, "intercalado"), "intercalado")
+    assert (convertidas - certas).abs().max() < 1e-9
+    assert (misturadas - certas).abs().max() > 1
+    # É o que engana: na diagonal (distância zero) misturar não muda nada.
+    diagonal = (misturadas - certas).diagonal(dim1=-2, dim2=-1)
+    assert diagonal.abs().max() < 1e-9
+    ida_e_volta = permutar_projecao(permutar_projecao(W, H, "intercalado"), H, "metades")
+    assert torch.equal(ida_e_volta, W)
+
+
+def test_permutar_projecao_e_a_dos_conversores():
+    """A conta de `permute` dos conversores da Meta para a Hugging Face, refeita com rearranjos."""
+    import numpy as np
+
+    W, H, d = sorteia(3 * 8, 5), 3, 8
+    esperado = np.swapaxes(W.numpy().reshape(H, d // 2, 2, 5), 1, 2).reshape(H * d, 5)
+    assert np.array_equal(permutar_projecao(W, H, "metades").numpy(), esperado)
+
+
+def test_caso_67_angulos_em_meia_precisao():
+    theta = frequencias(64)
+    exato = tabelas(4097, theta, dtype=torch.float64)[0]
+    for tipo in (torch.bfloat16, torch.float16):
+        ruim = tabelas(4097, theta, dtype=torch.float64, precisao_do_angulo=tipo)[0]
+        assert (ruim - exato).abs().max() > 0.75  # relatos públicos: 0,78 a 0,83, ou mais
+        # O mesmo tipo, só depois do cosseno, é inofensivo.
+        bom = tabelas(4097, theta, dtype=tipo)[0].double()
+        assert (bom - exato).abs().max() < 4e-3
+    x = sorteia(1, 4097, 64).to(torch.bfloat16)
+    assert rope(x).dtype == torch.bfloat16
+    assert (rope(x).double() - rope(x.double())).abs().max() < 0.06  # 2 ulps de bfloat16 em |x| ≈ 4
+
+
+def test_matriz_de_rotacao():
+    R = matriz_de_rotacao(math.pi / 2)
+    assert (R @ torch.tensor([1.0, 0.0], dtype=torch.float64)).tolist() == pytest.approx(
+        [0, 1], abs=1e-15
+    )
+    assert torch.linalg.det(matriz_de_rotacao(torch.linspace(0, 9, 7))).tolist() == pytest.approx(
+        [1] * 7
+    )
+
+
+def test_pares():
+    assert pares(6) == [(0, 1), (2, 3), (4, 5)]
+    assert pares(6, "metades") == [(0, 3), (1, 4), (2, 5)]
+
+
+def test_decaimento():
+    k = [0, 1, 10, 100, 1000]
+    valor, teto = decaimento(k, 64)
+    q = torch.full((1, 64), 1 / 8, dtype=torch.float64)
+    for distancia, v in zip(k, valor.tolist(), strict=True):
+        assert float(rope(q, [0]) @ rope(q, [distancia]).T) == pytest.approx(v, abs=1e-9)
+    # O teto, refeito com números complexos do Python.
+    theta = [10000 ** (-2 * i / 64) for i in range(32)]
+    for distancia, c in zip(k, teto.tolist(), strict=True):
+        z = [complex(math.cos(distancia * t), math.sin(distancia * t)) for t in theta]
+        assert c == pytest.approx(sum(abs(sum(z[: j + 1])) for j in range(32)) / 32)
+    assert valor[0] == 1 and teto[0] == pytest.approx(16.5)
+    assert bool((teto.diff() < 0).all())
+
+
+def test_volta_mais_lenta():
+    assert volta_mais_lenta(64) == pytest.approx(2 * math.pi / float(frequencias(64)[-1]))
+
+
+# ------------------------------------------------------------------ erros
+
+
+@pytest.mark.parametrize(
+    ("faz", "diz"),
+    [
+        (lambda: rope(torch.zeros(3, 7)), "7"),
+        (lambda: rope_lento(torch.zeros(3, 7)), "7"),
+        (lambda: rope(torch.zeros(8)), "(8,)"),
+        (lambda: rope(torch.zeros(3, 8, dtype=torch.long)), "int64"),
+        (lambda: rope(torch.zeros(3, 8), [0, 1]), "3"),
+        (lambda: rope(torch.zeros(2, 8), [0, -1]), "-1"),
+        (lambda: rope(torch.zeros(2, 8), torch.tensor([0.0, 1.0])), "float32"),
+        (lambda: rope(torch.zeros(2, 8), pareamento="x"), "x"),
+        (lambda: girar(torch.zeros(3, 64), *tabelas(3, frequencias(32))), "32"),
+        (lambda: girar(torch.zeros(9, 64), *tabelas(3, frequencias(64))), "9"),
+        (lambda: tabelas(3, frequencias(32)[None]), "(1, 16)"),
+        (lambda: permutar_projecao(torch.zeros(10, 4), 3, "metades"), "10"),
+        (lambda: permutar_projecao(torch.zeros(9, 4), 3, "metades"), "3"),
+        (lambda: permutacao_para_metades(5), "5"),
+        (lambda: volta_mais_lenta(8, 0.5), "0.5"),
+    ],
+)
+def test_enganos_tem_mensagem(faz, diz):
+    with pytest.raises(ErroDePosicao) as erro:
+        faz()
+    assert diz in erro.value.o_que
+    assert erro.value.por_que and erro.value.o_que_fazer
