@@ -62,7 +62,7 @@ if aula.args.treinar is not None:
                 ex.guardar(ex.treinar(esquema, semente, fita, progresso), semente, pasta)
 
 ficha = ex.ficha(pasta)
-ids = ex.validacao(ficha["letras"], pasta)  # (caracteres + 1,)
+ids = ex.validacao(ficha["letras"])  # (caracteres + 1,)
 with aula.barra() as progresso:
     medidas, esticadas = ex.avaliar(ids, sementes, pasta, progresso)
 if faltam := set(ex.ESQUEMAS) - set(exp.nomes(medidas)):

@@ -22,12 +22,12 @@ BASES = (10_000, 500_000)  # a base do RoPE no artigo e no Llama 3
 SEMENTE = 6  # dos sorteios; a mesma semente dá as mesmas tabelas
 LONGE = [64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576]  # onde se mede a precisão
 SECOES = {
-    "6.1": "Input embeddings: a consulta e o √d_model",
-    "6.2": "Positional encoding: por que a ordem, e as senoides",
-    "6.3": "O fluxo: formas e dropout",
-    "6.4": "A implementação: buffers, precisão e limites",
-    "6.5": "Embedding não é significado isolado: modelos sem posição",
-    "6.6": "Posições relativas: RoPE, e o contexto esticado",
+    "6.1": "Input Embeddings (Camada de Embeddings)",
+    "6.2": "Positional Encoding (Codificação Posicional)",
+    "6.3": "Arquitetura do Fluxo de Dados",
+    "6.4": "Implementação de Referência (PyTorch)",
+    "6.5": "Embedding não é significado isolado",
+    "6.6": "Posições relativas com RoPE",
 }
 
 # A linha de comando vem antes das bibliotecas pesadas: --help responde na hora.
@@ -75,7 +75,7 @@ def abrir(padrao: str):
         return None
 
 
-# %% 6.1 · Input embeddings
+# %% 6.1 · Input Embeddings (Camada de Embeddings)
 if aula.secao("6.1"):
     # Brinquedo: 5 tokens em 4 dimensões. Buscar uma linha não é conta nenhuma.
     tabela, conferencia = exp.consulta_de_brinquedo()
@@ -95,7 +95,7 @@ if aula.secao("6.1"):
     )
     aula.codigo(posicoes.EmbeddingsDeEntrada)
 
-# %% 6.2 · Positional encoding
+# %% 6.2 · Positional Encoding (Codificação Posicional)
 if aula.secao("6.2"):
     # Primeiro a falta: uma atenção em meia dúzia de linhas, com pesos sorteados e sem posição.
     trocada = [frase[i] for i in ordem]
@@ -124,7 +124,7 @@ if aula.secao("6.2"):
     )
     aula.diga(exp.alem_do_treino() + " Meça também: `python lab/06_extrapolacao.py`.")
 
-# %% 6.3 · O fluxo
+# %% 6.3 · Arquitetura do Fluxo de Dados
 if aula.secao("6.3"):
     # B ≠ T ≠ d: um engano de eixo não passa despercebido.
     B, curto, largo = 2, 7, 16
@@ -137,7 +137,7 @@ if aula.secao("6.3"):
     aula.conferir("63_dropout", "Dropout de 10 %, contado", exp.dropout_medido(0.1, SEMENTE))
     aula.repare("somar não concatena: continua (B, T, d). E ao avaliar o dropout não faz nada.")
 
-# %% 6.4 · A implementação
+# %% 6.4 · Implementação de Referência (PyTorch)
 if aula.secao("6.4"):
     aula.quadro("64_buffers", exp.buffers(D_ARTIGO))
     aula.repare("a tabela se refaz de graça; fora do state_dict, não ocupa nem atrapalha.")
@@ -160,7 +160,7 @@ if aula.secao("6.4"):
     for mensagem in exp.enganos():
         aula.diga(f"Um engano de propósito: {mensagem}")
 
-# %% 6.5 · Modelos sem posição
+# %% 6.5 · Embedding não é significado isolado
 if aula.secao("6.5"):
     aula.quadro("65_exercicio", exp.trocar_dois(frase, a, b, d, SEMENTE))
     aula.repare("sem posição, as duas frases são a mesma bolsa de vetores; com ela, são outras.")
@@ -180,7 +180,7 @@ if aula.secao("6.5"):
         aula.repare(exp.frase_sem_posicao(medidos))
     aula.quadro("65_esquemas", exp.quadro_dos_esquemas())
 
-# %% 6.6 · RoPE
+# %% 6.6 · Posições relativas com RoPE
 if aula.secao("6.6"):
     # Brinquedo: o mesmo vetor em três posições. A norma não muda; o ângulo, sim.
     aula.quadro("66_brinquedo", giro.brinquedo(3))
