@@ -7,7 +7,7 @@ caindo na mesma matriz? A resposta é um experimento, em três atos.
 O que você vai ver: o cosseno entre posições vizinhas subir de zero; o gradiente da matriz
 amarrada aberto em dois; e seis treinos, três amarrados e três soltos, nos mesmos dados.
 
-Quanto demora: uns 8 minutos em dois núcleos; com --rapido, uns 2; sem corpus, 20 segundos.
+Quanto demora: uns 6 minutos em dois núcleos; com --rapido, uns 2; sem corpus, 20 segundos.
 Como rodar:    python lab/02_treino.py --corpus PASTA             tudo
                python lab/02_treino.py --corpus PASTA --rapido    para a aula
                python lab/02_treino.py                            o que o mini pronto conta

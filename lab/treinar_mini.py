@@ -261,11 +261,8 @@ def exportar(args) -> int:
 def main(lista=None) -> int:
     """Entrada: treina ou exporta, com os enganos de uso em uma só mensagem."""
     args = argumentos(lista)
-    import torch
-
     from nucleo.erros import ErroDoUsuario
 
-    torch.set_num_threads(2)
     try:
         return exportar(args) if args.exportar else treinar(args)
     except ErroDoUsuario as erro:

@@ -358,25 +358,35 @@ class Comparacao:
         d = self.diferencas
         espalha = f" ± {decimal(float(d.std(ddof=1)))}" if len(d) > 1 else ""
         perto_da_entrada, perto_da_saida, _ = self.semelhancas().mean(0)
-        lado = "a favor" if d.mean() < 0 else "contra"
+
+        def lado(ajuda: bool) -> str:
+            # O lado é o do número medido, e não o que se espera dele.
+            return "a favor" if ajuda else "contra"
+
         linhas = [
             [
                 "a favor",
                 "parâmetros a menos",
                 f"{inteiro(solta - amarrada)} ({porcento(1 - amarrada / solta)})",
             ],
-            [lado, "perda de validação, amarrada − solta", decimal(float(d.mean())) + espalha],
+            [
+                lado(d.mean() < 0),
+                "perda de validação, amarrada − solta",
+                decimal(float(d.mean())) + espalha,
+            ],
         ]
         if caminhos:
             _, _, _, cosseno, de_entrada, de_saida = caminhos.linhas[-1]
             linhas += [
                 ["a favor", "linhas da entrada treinadas a cada passo, solta → amarrada",
                  f"{inteiro(de_entrada)} → {inteiro(de_saida)}"],
-                ["contra", "os dois gradientes quase não se ajudam: cosseno no fim", decimal(cosseno)],
-                ["contra", "a saída fala mais alto: norma da saída / norma da entrada", decimal(caminhos.razao, 2)],
+                [lado(cosseno > 0.1), "quanto os dois gradientes concordam: cosseno no fim", decimal(cosseno)],
+                [lado(caminhos.razao <= 1), "quanto a saída fala mais alto: norma dela / norma da entrada",
+                 decimal(caminhos.razao, 2)],
             ]  # fmt: skip
         linhas.append(
-            ["contra", "a consulta herda a geometria da saída: ρ com a saída e com a entrada",
+            [lado(perto_da_entrada >= perto_da_saida),
+             "de quem a matriz única tem a geometria: ρ com a saída e com a entrada",
              f"{decimal(float(perto_da_saida), 2)} e {decimal(float(perto_da_entrada), 2)}"]
         )  # fmt: skip
         return Quadro(
