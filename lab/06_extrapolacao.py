@@ -140,8 +140,9 @@ if aula.secao(5):
     aula.quadro("5_haviv", exp.publicado("haviv"))
     aula.quadro("5_kazemnejad", exp.publicado("kazemnejad"))
     aula.repare(
-        "um modelo de duas camadas e caracteres mostra onde cada esquema quebra. Não mostra o que um "
-        "grande faz com contexto longo: lembrar um nome, achar um trecho, raciocinar."
+        "duas camadas de caracteres mostram onde cada esquema quebra, e não o que um modelo grande faz: "
+        "sem posição nenhuma os grandes chegam perto dos outros (Haviv et al.), e o nosso, não; e nada "
+        "aqui mede lembrar um nome, achar um trecho ou raciocinar com contexto longo."
     )
 
 # %% Guardar tudo

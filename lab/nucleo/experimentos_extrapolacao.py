@@ -60,7 +60,7 @@ def quem_perde(no_treino: Quadro) -> str:
     if not perdem:
         return "todos vencem o 5-grama: usam mais que os quatro caracteres anteriores."
     return (
-        f"não vence(m) o 5-grama, neste tamanho e com este treino: {', '.join(perdem)}. O que vem "
+        f"não vence o 5-grama, neste tamanho e com este treino: {' nem '.join(perdem)}. O que vem "
         "adiante sobre quem perde se lê com essa ressalva."
     )
 
