@@ -423,3 +423,19 @@ def test_palavra_desconhecida_nao_vira_a_linha_do_desconhecido(tmp_path):
     assert tok.procurar("king", com_espaco=False) is None
     with pytest.raises(ErroDoUsuario, match="não conhece 'king'"):
         tok.linha("king", com_espaco=False)
+
+
+@pytest.mark.unit
+def test_eixo_logaritmico_sem_formulas_na_tela():
+    """Com a linguagem de fórmulas desligada, as marcas das potências são texto comum."""
+    from nucleo import graficos
+
+    x = np.array([1e-6, 1e-2, 1.0, 1e3, 1e6])
+    figura = graficos.curvas({"custo $\\frac$": (x, x)}, "t $", "x", "y", log_x=True)
+    figura.axes[0].set_yscale("log")
+    graficos.png(figura)
+    for reta in (figura.axes[0].xaxis, figura.axes[0].yaxis):
+        textos = [t.get_text() for t in reta.get_ticklabels(which="both")]
+        assert not [t for t in textos if "$" in t or "\\" in t], textos
+        assert "10⁻⁴" in textos or "10⁻⁶" in textos, textos
+    assert graficos._potencia(1000) == "1.000" and graficos._potencia(2.5) == "2,5"

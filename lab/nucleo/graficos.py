@@ -9,7 +9,7 @@ import io
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter, ScalarFormatter
 
 # Okabe e Ito (2008): oito cores que quem não distingue vermelho de verde ainda separa.
 AZUL, LARANJA, VERDE, ROSA, CEU, VERMELHO, AMARELO, PRETO = (
@@ -40,13 +40,29 @@ class _ComVirgula(ScalarFormatter):
         return super().__call__(x, pos).replace(".", ",")
 
 
+def _potencia(x: float, _pos=None) -> str:
+    # Marcas de um eixo logarítmico: 1, 10, 1.000, e daí em diante 10⁵ (sem a linguagem de fórmulas,
+    # que está desligada: ver ESTILO).
+    n = round(float(np.log10(x))) if x > 0 else 0
+    if x <= 0 or abs(x / 10.0**n - 1) > 1e-9:
+        return f"{x:g}".replace(".", ",")
+    if 0 <= n <= 4:
+        return f"{10**n:,}".replace(",", ".")
+    return "10" + str(n).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
 def png(figura: Figure) -> bytes:
     """A figura como bytes PNG, sem data nem versão dentro: a mesma figura, os mesmos bytes."""
     memoria = io.BytesIO()
     for eixo in figura.axes:
         for reta in (eixo.xaxis, eixo.yaxis, getattr(eixo, "zaxis", None)):
-            if reta is not None and type(reta.get_major_formatter()) is ScalarFormatter:
+            if reta is None:
+                continue
+            if type(reta.get_major_formatter()) is ScalarFormatter:
                 reta.set_major_formatter(_ComVirgula())
+            elif isinstance(reta.get_major_formatter(), LogFormatter):
+                reta.set_major_formatter(FuncFormatter(_potencia))
+                reta.set_minor_formatter(NullFormatter())
     with matplotlib.rc_context(ESTILO):
         figura.savefig(memoria, format="png", metadata={"Software": None}, facecolor="white")
     return memoria.getvalue()
@@ -109,7 +125,11 @@ def curvas(
         if zero:
             eixo.axhline(0, color="0.4", linewidth=1)
         if log_x:
-            eixo.set_xscale("log")
+            marcas = np.unique(np.concatenate([np.asarray(x, float) for x, _ in series.values()]))
+            dobra = bool((marcas > 0).all() and (np.log2(marcas) % 1 == 0).all())
+            eixo.set_xscale("log", base=2 if dobra else 10)
+            if dobra:
+                eixo.set_xticks(marcas)  # 1, 2, 4, 8…: cada uma é um ponto medido
         eixo.set(title=titulo, xlabel=eixo_x, ylabel=eixo_y)
         # Uma curva só também diz de quem é: na parede, o título não basta.
         eixo.legend()
