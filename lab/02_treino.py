@@ -7,7 +7,7 @@ caindo na mesma matriz? A resposta é um experimento, em três atos.
 O que você vai ver: o cosseno entre posições vizinhas subir de zero; o gradiente da matriz
 amarrada aberto em dois; e seis treinos, três amarrados e três soltos, nos mesmos dados.
 
-Quanto demora: uns 6 minutos em dois núcleos; com --rapido, uns 2; sem corpus, 20 segundos.
+Quanto demora: uns 6 minutos em dois núcleos; com --rapido, uns 2; sem corpus, 30 segundos.
 Como rodar:    python lab/02_treino.py --corpus PASTA             tudo
                python lab/02_treino.py --corpus PASTA --rapido    para a aula
                python lab/02_treino.py                            o que o mini pronto conta
@@ -19,8 +19,10 @@ O que fica:    outputs/02_treino/ (relatorio.md, tabelas em CSV, figuras, result
 
 # %% Botões: o que dá para mexer sem ler o resto
 LETRAS = {"d": 128, "camadas": 4, "cabecas": 4, "posicoes": 128}  # ato 1: um token por letra
-PAGINA = {"d": 48, "camadas": 2, "cabecas": 2, "posicoes": 64}  # ato 1 sem corpus: uma página
-PASSOS_LETRAS, LOTE_LETRAS = 800, 16  # sem corpus ou com --rapido, 300 passos
+CONTO = {"d": 48, "camadas": 2, "cabecas": 2, "posicoes": 64}  # ato 1 sem corpus: um conto
+PASSOS_LETRAS, TAXA_LETRAS = 800, 3e-3  # com --rapido, 300 passos
+PASSOS_CONTO, TAXA_CONTO = 600, 2e-3  # texto curto, relido muitas vezes: taxa menor
+LOTE_LETRAS = 16
 TOKENS = {"d": 128, "camadas": 2, "cabecas": 4, "posicoes": 64}  # atos 2 e 3: BPE
 PASSOS_TOKENS, LOTE_TOKENS = 400, 32  # com --rapido, 200 passos
 VOCABULARIO = 2048  # tokens do BPE dos atos 2 e 3
@@ -55,21 +57,23 @@ from nucleo.saida import Conferencia
 
 torch.use_deterministic_algorithms(True)  # duas execuções, as mesmas tabelas
 corpus = exp.abrir_material(aula.args.corpus or os.environ.get("LAB_CORPUS"), VOCABULARIO)
-if aula.args.rapido or not corpus:
+if aula.args.rapido:
     PASSOS_LETRAS, PASSOS_TOKENS, SEMENTES = 300, 200, SEMENTES[:1]
+if not corpus:
+    LETRAS, PASSOS_LETRAS, TAXA_LETRAS = CONTO, PASSOS_CONTO, TAXA_CONTO
 if corpus:
     aula.diga(f"Corpus: {corpus.resumo}.")
 else:
     aula.diga(
-        "**Sem corpus** (não veio `--corpus PASTA`): o ato 1 treina só na página que vem com o mini, o "
+        "**Sem corpus** (não veio `--corpus PASTA`): o ato 1 treina só num conto que vem no repositório, o "
         "ato 2 usa o mini pronto, e o ato 3 fica de fora. `data/mini/LEIAME.md` diz onde está o texto."
     )
 
 
-def novo_treino(forma, fita, passos, lote, vocabulario, semente, amarrado=True):
+def novo_treino(forma, fita, passos, lote, vocabulario, semente, amarrado=True, taxa=3e-3):
     """Um GPT-2 recém-sorteado e a receita dele: a semente decide os pesos e os lotes."""
     modelo = tr.novo_gpt2(vocabulario, **forma, semente=semente, amarrado=amarrado)
-    receita = tr.Receita(passos, lote, forma["posicoes"], aquecimento=AQUECIMENTO, semente=semente)
+    receita = tr.Receita(passos, lote, forma["posicoes"], taxa, AQUECIMENTO, semente=semente)
     return tr.Treino(modelo, fita, receita)
 
 
@@ -87,28 +91,30 @@ if aula.secao(1):
     aula.conferir("1_roda", "Na roda, k posições são k vezes 45°", na_roda)
 
     # Um token por letra: o treino é curto, e a ordem das letras dá muito a aprender.
-    texto = corpus.texto if corpus else mini.trecho()
+    texto = corpus.texto if corpus else mini.conto()
     alfabeto = tr.alfabeto(texto)
     fita = alfabeto.codificar(texto)  # (n,)
 
     def letras(fita, rotulo):
-        forma = LETRAS if corpus else PAGINA
-        partes = (forma, fita, PASSOS_LETRAS, LOTE_LETRAS, len(alfabeto.letras), SEMENTES[0])
-        treino = novo_treino(*partes)
+        partes = (LETRAS, fita, PASSOS_LETRAS, LOTE_LETRAS, len(alfabeto.letras), SEMENTES[0])
+        treino = novo_treino(*partes, taxa=TAXA_LETRAS)
         return exp.acompanhar_wpe(treino, aula.treinar(treino, rotulo, parar_com_ctrl_c=True))
 
     # Medimos nas marcas: passo 0, e depois cada vez mais espaçadas. A primeira linha é o sorteio.
     ao_vivo = letras(fita, "GPT-2 de letras")
     aula.quadro("1_ao_vivo", exp.quadro_da_wpe("A wpe de um GPT-2 de letras, ao vivo", ao_vivo))
-    aula.repare("k = 1 sai de zero e sobe; as outras vêm atrás, e quanto mais longe, menos.")
+    aula.repare("todas saem de zero e sobem; as mais distantes (k = 32) ficam bem atrás.")
     aula.figura("1_ao_vivo", "a wpe ao vivo", exp.figura_da_wpe, "letras, ao vivo", ao_vivo)
 
     # O controle tem tudo igual, menos a ordem: só ela pode ter ensinado as posições.
     aula.diga("**Controle**: o mesmo modelo e as mesmas letras, mas em ordem sorteada.")
-    controle = letras(tr.embaralhar(fita, SEMENTES[0]), "controle embaralhado")
+    # Tantas embaralhadas quantas o treino vai ler: numa só, curta, ele decoraria a ordem sorteada.
+    lidas = PASSOS_LETRAS * LOTE_LETRAS * LETRAS["posicoes"]
+    sem_ordem = tr.embaralhar(fita, SEMENTES[0], lidas)  # (n,) -> (≥ lidas,)
+    controle = letras(sem_ordem, "controle embaralhado")
     aula.quadro("1_controle", exp.quadro_da_wpe("O controle: letras embaralhadas", controle))
-    sem_ordem = [Conferencia("cosseno com k = 1, no fim", controle[-1].cossenos[0], 0.0, 0.2)]
-    aula.conferir("1_sem_ordem", "Embaralhadas, não nasce vizinhança", sem_ordem)
+    nada = [Conferencia("cosseno com k = 1, no fim", controle[-1].cossenos[0], 0.0, 0.2)]
+    aula.conferir("1_sem_ordem", "Embaralhadas, não nasce vizinhança", nada)
     aula.repare(
         "mesmas letras, mesmo otimizador, e nada: quem ensina as posições é a ordem do texto."
     )
@@ -167,7 +173,9 @@ if aula.secao(2):
         corridas[SEMENTES[0], True] = correr(SEMENTES[0], True, caminhos)
         quem = "BPE, amarrada"
     else:
-        aula.diga("Sem corpus: o **mini**, ao nascer e treinado, numa página que ele nunca viu.")
+        aula.diga(
+            "Sem corpus: o **mini**, ao nascer e treinado, numa página do conto, que ele nunca viu."
+        )
         do_repositorio = modelos.abrir("mini")
         pagina = np.array(do_repositorio.tokenizador.ids(mini.trecho()))  # (n,)
         caminhos = exp.Caminhos(pagina, 64, 8)

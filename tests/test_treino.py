@@ -263,6 +263,10 @@ def test_embaralhar_guarda_as_frequencias_e_tira_a_ordem(fita):
     assert not np.array_equal(nova, fita)
     assert np.array_equal(np.bincount(nova, minlength=50), np.bincount(fita, minlength=50))
     assert np.array_equal(nova, tr.embaralhar(fita, 1))
+    longa = tr.embaralhar(fita, 1, 2 * len(fita) + 1)  # três embaralhadas, todas diferentes
+    assert len(longa) == 3 * len(fita)
+    assert not np.array_equal(longa[: len(fita)], longa[len(fita) : 2 * len(fita)])
+    assert np.array_equal(np.bincount(longa, minlength=50), 3 * np.bincount(fita, minlength=50))
 
 
 def test_alfabeto_guarda_as_letras_mais_comuns_e_troca_o_resto_por_espaco():
@@ -272,14 +276,14 @@ def test_alfabeto_guarda_as_letras_mais_comuns_e_troca_o_resto_por_espaco():
 
 
 def letras_da_pagina(embaralhadas):
-    """Um GPT-2 minúsculo, de letras, treinado na página que vem no repositório."""
-    texto = mini.trecho()
-    alfabeto = tr.alfabeto(texto, 64)
+    """Um GPT-2 minúsculo, de letras, treinado no conto que vem no repositório."""
+    texto = mini.conto()
+    alfabeto = tr.alfabeto(texto)
     fita = alfabeto.codificar(texto)
     if embaralhadas:
-        fita = tr.embaralhar(fita, 1)
+        fita = tr.embaralhar(fita, 1, 600 * 16 * 64)
     modelo = tr.novo_gpt2(len(alfabeto.letras), 48, 2, 2, 64, semente=1)
-    r = tr.Receita(passos=300, lote=16, contexto=64, aquecimento=20, semente=1)
+    r = tr.Receita(passos=600, lote=16, contexto=64, taxa=2e-3, aquecimento=50, semente=1)
     t = tr.Treino(modelo, fita, r)
     perdas = [p.perda for p in t.passos()]
     wpe = modelo.transformer.wpe.weight.detach().numpy()
@@ -289,10 +293,10 @@ def letras_da_pagina(embaralhadas):
 def test_a_wpe_toma_forma_e_o_controle_embaralhado_nao():
     _, em_ordem = letras_da_pagina(embaralhadas=False)
     _, controle = letras_da_pagina(embaralhadas=True)
-    # Medido: 0,66 contra 0,07. Os limites deixam folga para outra máquina, não para outro fato.
-    assert em_ordem[0] > 0.4
+    # Medido, com as sementes 1 e 2: 0,66 e 0,66 contra 0,05 e 0,11. Os limites deixam folga para outra máquina, não para outro fato.
+    assert em_ordem[0] > 0.45
     assert em_ordem[0] > em_ordem[2]  # cai com a distância
-    assert abs(controle[0]) < 0.2
+    assert abs(controle[0]) < 0.25
 
 
 # --------------------------------------------------------------------- os dois gradientes

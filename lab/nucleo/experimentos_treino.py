@@ -152,11 +152,11 @@ def figura_da_wpe(quem: str, retratos: Sequence[Retrato]):
 
 def figura_do_fim(no_fim: dict[str, list[float]]):
     """O cosseno contra a distância, no fim de cada treino."""
-    series = {nome: (DEFASAGENS, valores) for nome, valores in no_fim.items()}
-    titulo, marcador = "Quanto mais longe, menos parecidas", "o"
-    return graficos.curvas(
-        series, titulo, "defasagem k", "cosseno médio", log_x=True, zero=True, marcador=marcador
-    )
+    # As defasagens como rótulos: cada uma é o dobro da anterior, e o passo do eixo fica igual.
+    eixo = [str(k) for k in DEFASAGENS]
+    series = {nome: (eixo, valores) for nome, valores in no_fim.items()}
+    titulo = "Quanto mais longe, menos parecidas"
+    return graficos.curvas(series, titulo, "defasagem k", "cosseno médio", zero=True, marcador="o")
 
 
 # --- ato 2: uma matriz, dois gradientes ------------------------------------------------

@@ -82,10 +82,14 @@ def recem_nascido():
     return novo_gpt2(*forma, semente=r["receita"]["semente"])
 
 
+def conto() -> str:
+    """O nosso conto, que o mini não viu: texto de treino e de medida para quem não tem o corpus."""
+    return TEXTO.read_text(encoding="utf-8")
+
+
 def trecho(letras: int = 4000) -> str:
-    """O começo do nosso conto, até um fim de parágrafo: texto que o mini não viu, para quem não tem
-    o corpus."""
-    texto = TEXTO.read_text(encoding="utf-8")
+    """O começo do conto, até um fim de parágrafo."""
+    texto = conto()
     return texto[: texto.index("\n", letras) + 1]
 
 

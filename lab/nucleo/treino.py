@@ -479,9 +479,15 @@ def alfabeto(texto: str, maximo: int = 96) -> Alfabeto:
     return Alfabeto("".join(sorted({*comuns, " "})))
 
 
-def embaralhar(fita: np.ndarray, semente: int) -> np.ndarray:
-    """O controle: os mesmos tokens, em ordem sorteada. As frequências ficam, a ordem some."""
-    return np.random.default_rng(semente).permutation(fita)
+def embaralhar(fita: np.ndarray, semente: int, tamanho: int | None = None) -> np.ndarray:
+    """O controle: os mesmos tokens, em ordem sorteada. As frequências ficam, a ordem some.
+
+    Uma fita curta, lida muitas vezes, seria decorada mesmo embaralhada. Com `tamanho`, vêm
+    embaralhadas diferentes, uma depois da outra, até haver tokens que bastem para não repetir.
+    """
+    sorteio = np.random.default_rng(semente)
+    copias = 1 if tamanho is None else -(-tamanho // len(fita))  # divisão para cima
+    return np.concatenate([sorteio.permutation(fita) for _ in range(copias)])
 
 
 # ------------------------------------------------------------- uma matriz, dois gradientes
