@@ -57,7 +57,7 @@ def test_turma_de_quarenta_com_dez_hostis(tmp_path):
         notas = {linha["pessoa"]: linha for linha in csv.DictReader(f)}
     with (tmp_path / "s" / "retorno.csv").open(encoding="utf-8", newline="") as f:
         retorno = {(linha["pessoa"], linha["arquivo"]): linha for linha in csv.DictReader(f)}
-    tarefas = {t.id: t for a in (2, 6) for t in registro.tarefas(a)}
+    tarefas = {t.id: t for a in registro.apostilas() for t in registro.tarefas(a)}
     for pessoa, funcoes in esperado.items():
         for id_, o_que in funcoes.items():
             arquivo = tarefas[id_].arquivo

@@ -105,9 +105,20 @@ def mostrar(v: Veredito) -> None:
     tela.print()
 
 
+def _tarefa(apostila: int, numero: int) -> Tarefa:
+    tarefa = registro.por_numero(apostila, numero)
+    if tarefa is None:
+        raise ErroDoUsuario(
+            f"A apostila {apostila:02d} não tem a função {numero}.",
+            f"Elas vão de 1 a {len(registro.tarefas(apostila))}.",
+            f"Veja a lista:  {registro.comando(apostila, '--implementar')}",
+        )
+    return tarefa
+
+
 def dica(apostila: int, numero: int) -> int:
     """--dica N: uma pergunta que aponta para a seção."""
-    tarefa = registro.por_numero(apostila, numero)
+    tarefa = _tarefa(apostila, numero)
     titulo(f"{tarefa.numero} · {tarefa.titulo}")
     diga(tarefa.dica)
     return 0
@@ -115,7 +126,7 @@ def dica(apostila: int, numero: int) -> int:
 
 def solucao(apostila: int, numero: int, pasta: Path, desisto: bool) -> int:
     """--solucao N: mostra a solução a quem passou, ou a quem diz que desiste."""
-    tarefa: Tarefa = registro.por_numero(apostila, numero)
+    tarefa = _tarefa(apostila, numero)
     if not desisto:
         prontas, sabido = _respostas(apostila, pasta, numero)
         veredito = sabido or next(iter(caixa.Caixa().vereditos(prontas, registro.SEMENTE)))

@@ -36,10 +36,10 @@ def _opcoes(apostila: int, doc: str) -> argparse.Namespace:
     modo.add_argument(
         "--verificar", action="store_true", help="confere as funções, até a primeira que falha"
     )
-    modo.add_argument("--dica", type=inteiro_entre(1, 7), metavar="N", help="uma dica da função N")
+    modo.add_argument("--dica", type=inteiro_entre(1, 99), metavar="N", help="uma dica da função N")
     modo.add_argument(
         "--solucao",
-        type=inteiro_entre(1, 7),
+        type=inteiro_entre(1, 99),
         metavar="N",
         help="a solução da função N, depois de passar",
     )

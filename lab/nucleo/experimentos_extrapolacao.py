@@ -50,7 +50,7 @@ def apresentar(ficha: dict, sementes: tuple[int, ...]) -> str:
         f"Seis esquemas × {len(sementes)} semente(s): d {m.d}, {m.camadas} camadas, {m.cabecas} cabeças, "
         f"{inteiro(ficha['passos'])} passos de {ficha['lote']} × {m.treino} caracteres de "
         f"{len(ficha['obras'])} romances ({inteiro(ficha['caracteres_de_treino'])} caracteres). Avaliação: "
-        f"{inteiro(ficha['caracteres_avaliados'])} caracteres de um romance que nenhum viu."
+        f"{inteiro(ficha['caracteres_avaliados'])} caracteres de um conto nosso, que nenhum viu."
     )
 
 

@@ -2,6 +2,7 @@
 
 import ast
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -15,24 +16,21 @@ NIVEIS = {1: "fácil", 2: "médio", 3: "difícil"}
 SEMENTE = 2026  # de quem verifica em casa: os mesmos casos sempre; a correção sorteia outros
 
 
+def apostilas() -> list[int]:
+    """As apostilas que têm exercícios, em ordem: basta o arquivo tarefas_NN.py existir."""
+    return sorted(int(p.stem[-2:]) for p in Path(__file__).parent.glob("tarefas_[0-9][0-9].py"))
+
+
 @cache
 def tarefas(apostila: int) -> tuple[Tarefa, ...]:
     """As funções a escrever de uma apostila, na ordem. Só ela é importada: a 06 usa o torch."""
-    if apostila == 2:
-        from nucleo.exercicios.tarefas_02 import TAREFAS
-    else:
-        from nucleo.exercicios.tarefas_06 import TAREFAS
-    return TAREFAS
+    return import_module(f"nucleo.exercicios.tarefas_{apostila:02d}").TAREFAS
 
 
 @cache
 def perguntas(apostila: int) -> tuple[Pergunta, ...]:
     """As perguntas de previsão de uma apostila, na ordem."""
-    if apostila == 2:
-        from nucleo.exercicios.perguntas_02 import PERGUNTAS
-    else:
-        from nucleo.exercicios.perguntas_06 import PERGUNTAS
-    return PERGUNTAS
+    return import_module(f"nucleo.exercicios.perguntas_{apostila:02d}").PERGUNTAS
 
 
 def casos(tarefa: Tarefa, semente: int = SEMENTE) -> list[Caso]:
