@@ -206,12 +206,12 @@ def dizer_avisos(avisos: list[str], pagina_pronta: bool) -> None:
 
 def escolher_modelo(pedido: str | None) -> tuple[str, str]:
     """(nome, por que ele), sem abrir rede: cada lição não precisa procurar de novo."""
-    from nucleo import modelos
-
     if pedido:
         return pedido, "pedido em --modelo"
     if do_ambiente := os.environ.get("LAB_MODELO"):
         return do_ambiente, "pedido na variável LAB_MODELO"
+    from nucleo import modelos
+
     nome = modelos.pronto()
     if nome == "gpt2":
         return nome, "é o do curso, e está no cache"

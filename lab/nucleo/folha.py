@@ -137,7 +137,8 @@ def _dar_legenda(tokens, prefixo: str) -> None:
         _alinhar_numeros(tokens, i)
         if i < 3 or tokens[i - 2].type != "inline" or tokens[i - 3].type != "paragraph_open":
             continue
-        filhos = tokens[i - 2].children
+        # O leitor põe textos vazios em volta do negrito.
+        filhos = [f for f in tokens[i - 2].children if f.type != "text" or f.content]
         fortes = [t.type for t in filhos]
         if (
             fortes
