@@ -4,11 +4,11 @@ import importlib.util
 import re
 
 import pytest
-from leitor_de_paginas import conferir, conferir_no_navegador, texto, todos
-from test_pagina import figura
 
 from conftest import RAIZ
+from leitor_de_paginas import conferir, conferir_no_navegador, texto, todos
 from nucleo import apostila_html, diagramas
+from test_pagina import figura
 
 pytestmark = pytest.mark.unit
 DIAGRAMA = """flowchart TD

@@ -7,8 +7,8 @@ import json
 import re
 
 import pytest
-from leitor_de_paginas import conferir, conferir_no_navegador, ler, texto, todos
 
+from leitor_de_paginas import conferir, conferir_no_navegador, ler, texto, todos
 from nucleo import folha, pagina
 from nucleo.erros import ErroDoUsuario
 from nucleo.pagina import FALHOU, PRONTO, RESSALVA, Execucao

@@ -8,10 +8,10 @@ import sys
 import time
 
 import pytest
-from leitor_de_paginas import conferir, texto, todos
 
 import tudo
 from conftest import RAIZ
+from leitor_de_paginas import conferir, texto, todos
 from nucleo.pagina import FALHOU, PRONTO, RESSALVA
 
 BOA = '''"""Lição de mentira."""
