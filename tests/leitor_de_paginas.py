@@ -127,7 +127,7 @@ def _papel(aba) -> None:
         == "#ffffff"
     )
     assert aba.evaluate("getComputedStyle(document.getElementById('tema')).display") == "none"
-    dobrados = aba.evaluate("""() => [...document.querySelectorAll('main details:not(nav *) > :not(summary)')]
+    dobrados = aba.evaluate("""() => [...document.querySelectorAll('main details:not(nav *, .diagrama *) > :not(summary)')]
         .filter(no => !no.closest('.so-tela') && !no.checkVisibility({contentVisibilityAuto: true})).length""")
     assert dobrados == 0
     assert len(aba.pdf(format="A4")) > 5000

@@ -163,7 +163,8 @@ def _leitor(pagina: Apostila, fonte: Path, irmas: list[str], destino: Path):
     html = lambda renderizador, tokens, i, *_: _html_solto(pagina, fonte, tokens[i].content)  # noqa: E731
     md.add_render_rule("html_block", html)
     md.add_render_rule("html_inline", html)
-    md.add_render_rule("alert_title", _titulo_da_nota)
+    md.add_render_rule("list_item_open", _item)
+    md.core.ruler.push("notas", lambda estado: _traduzir_notas(estado.tokens))
     folha.trocar_imagens(md, lambda endereco: _abrir_imagem(pagina, fonte, endereco))
     md.core.ruler.push(
         "links", lambda estado: _trocar_links(pagina, fonte, irmas, destino, estado.tokens)
@@ -221,8 +222,11 @@ def _diagrama(pagina: Apostila, pasta: Path, fonte: str) -> str:
     n = sum(aviso_id.startswith(velho) for aviso_id in pagina.ids)
     pagina.ids.add(f"{velho}-{n}")
     svg = arquivo.read_text(encoding="utf-8").strip().replace(velho, f"{velho}-{n}")
+    # Largo demais para a tela, encolhe até onde a letra ainda se lê; daí em diante, rola.
+    largura = re.search(r'\bwidth="(\d+)"', svg)[1]
     return (
-        f'<figure class="diagrama rolavel" tabindex="0" role="group" aria-label="diagrama">{svg}'
+        f'<figure class="diagrama rolavel" tabindex="0" role="group" aria-label="diagrama" '
+        f'style="--largura: {largura}px">{svg}'
         f"<details><summary>O diagrama em texto</summary>{texto}</details></figure>\n"
     )
 
@@ -254,9 +258,20 @@ def _html_solto(pagina: Apostila, fonte: Path, html: str) -> str:
     return "" if not html.strip() else html
 
 
-def _titulo_da_nota(renderizador, tokens, i, *_) -> str:
-    tipo = tokens[i].content.casefold()
-    return f'<p class="markdown-alert-title">{escape(_NOTAS.get(tipo, tokens[i].content))}</p>\n'
+def _traduzir_notas(tokens) -> None:
+    for i, token in enumerate(tokens):
+        if token.type == "alert_title_open":
+            titulo = tokens[i + 1].children[0]
+            titulo.content = _NOTAS.get(titulo.content.casefold(), titulo.content)
+
+
+def _item(renderizador, tokens, i, opcoes, env) -> str:
+    # A caixinha de um item de tarefa, com um nome que o leitor de tela diz.
+    feito = tokens[i].meta.get("checked")
+    if feito is None:
+        return renderizador.renderToken(tokens, i, opcoes, env)
+    nome, caixa = ("feito", "☑") if feito else ("por fazer", "☐")
+    return f'<li class="task-list-item"><span role="img" aria-label="{nome}">{caixa}</span> '
 
 
 # --- links, título, tempo de leitura -----------------------------------------------------

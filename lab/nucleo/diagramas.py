@@ -86,7 +86,8 @@ def limpar(svg: str, fonte: str) -> str:
 
 def _dar_nome(raiz, nome: str, titulo: str, descricao: str) -> None:
     _, _, largura, altura = raiz.get("viewBox").split()
-    raiz.attrib.pop("aria-roledescription", None)
+    for sobra in ("aria-roledescription", "aria-describedby"):
+        raiz.attrib.pop(sobra, None)
     for velho in [n for n in raiz if n.tag in (f"{{{_SVG}}}title", f"{{{_SVG}}}desc")]:
         raiz.remove(velho)
     raiz.attrib |= {
