@@ -191,7 +191,7 @@ def test_tempo_de_leitura(tmp_path, escritas):
     destino, apostilas = escritas
     assert apostilas["99_exemplo.md"].minutos == 7
     html = (destino / "99_exemplo.html").read_text(encoding="utf-8")
-    assert html.count("7 min") == 1 and "Leitura:" not in html
+    assert html.count("7 min") == 1 and "minutos" not in html
 
 
 @pytest.mark.parametrize(

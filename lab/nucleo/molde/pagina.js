@@ -29,6 +29,7 @@
     function rotular() { botao.textContent = atual() === 'escuro' ? 'Tema claro' : 'Tema escuro'; }
     botao.hidden = false;
     rotular();
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', rotular);
     botao.addEventListener('click', function () {
       raiz.dataset.tema = atual() === 'escuro' ? 'claro' : 'escuro';
       guardar(raiz.dataset.tema);
