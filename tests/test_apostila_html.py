@@ -55,7 +55,7 @@ Escondida, com **negrito** e um [link](outra.md#2-outra-seção).
 </details>
 
 ```python
-def f(x):
+def f(x):  # um comentário
     return "$não é fórmula$"
 ```
 
