@@ -18,7 +18,7 @@ help: ## mostra esta lista
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
 	  || grep -E '^[a-z]+:.*##' Makefile
 
-all: preparar ## prepara a máquina e roda todas as lições
+all: preparar ## prepara a máquina, roda todas as lições e faz outputs/index.html
 	"$(PY)" lab/tudo.py $(TUDO)
 
 preparar: $(VENV)/.instalado ## confere a máquina e deixa um modelo pronto

@@ -113,7 +113,7 @@ class Aula:
         self._interrompida = False  # um Ctrl-C já parou um treino nesta execução?
         sys.excepthook = self._ao_falhar
         self.args = self._ler_opcoes(doc, opcoes, usa_modelo)
-        self._console, self._erros = _consoles()
+        self._console, self._erros = medir_telas()
         titulo = doc.strip().splitlines()[0].rstrip(".")
         self.caderno = Caderno(nome, titulo)
         self._secao, self._modelo = None, "—"
@@ -495,7 +495,14 @@ def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
     # Só os pacotes que nós pedimos: um módulo nosso que sumiu é defeito, com traceback.
     pedidos = (caminhos.RAIZ / "requirements.txt").read_text(encoding="utf-8").casefold()
     raiz = (erro.name or "").split(".")[0]
-    raiz = {"sklearn": "scikit-learn"}.get(raiz, raiz)  # o módulo e o pacote têm nomes diferentes
+    # O módulo e o pacote têm nomes diferentes.
+    nomes = {
+        "sklearn": "scikit-learn",
+        "markdown_it": "markdown-it-py",
+        "mdit_py_plugins": "mdit-py-plugins",
+        "math_core": "math-core",
+    }
+    raiz = nomes.get(raiz, raiz)
     if not re.search(rf"^{re.escape(raiz.casefold())}\b", pedidos, re.M) or not raiz:
         return None
     fazer = "Rode  make preparar  e use o Python de .venv; sem make, veja no README “sem make”."
@@ -543,7 +550,7 @@ def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:
 
 def barra_de_progresso(console=None):
     """Contexto que dá uma função `progresso(o_que, feito, total)` e desenha uma barra em stderr."""
-    return _Barra(console or _consoles()[1])
+    return _Barra(console or medir_telas()[1])
 
 
 class _Barra:
@@ -592,7 +599,8 @@ def _barra_de_treino(console, rotulo: str, total: int):
         yield lambda passo, texto: barra.update(tarefa, completed=passo, description=texto)
 
 
-def _consoles():
+def medir_telas():
+    """Os consoles do rich, (stdout, stderr), na largura da tela ou da variável COLUMNS."""
     from rich.console import Console
 
     # Sem terminal (arquivo, pipe) o rich supõe 80 colunas; 100 deixa as tabelas respirarem.

@@ -1,27 +1,48 @@
 """Todas as lições, uma depois da outra: o que `make all` roda, e o que roda quem não tem make.
 
 Cada lição é um processo à parte: uma que falha não para as outras. No fim, uma tela diz o que
-está pronto, o que merece atenção e o que abrir.
+está pronto, o que merece atenção, o que abrir e o que fazer; e outputs/index.html junta tudo
+numa página só, com as apostilas ao lado.
 
 Como rodar:    python lab/tudo.py
                python lab/tudo.py --modelo mini
                python lab/tudo.py --licoes 02_embeddings
-Código de saída: 0 se todas rodaram, 1 se alguma falhou.
+               python lab/tudo.py --so-pagina     refaz a página, sem rodar nada
+Código de saída: 0 se todas rodaram, 1 se alguma falhou, 130 se alguém interrompeu.
 """
 
-import json
+import codecs
+import contextlib
+import locale
 import os
+import re
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
-from aula import Analisador, com_este_python, rodar_com_erros_gentis
+from aula import Analisador, com_este_python, explicar, medir_telas, rodar_com_erros_gentis
 from nucleo import caminhos
+from nucleo.pagina import (
+    FALHOU,
+    INTERROMPIDA,
+    NAO_RODOU,
+    PRONTO,
+    RESSALVA,
+    Execucao,
+    ler_resultado,
+    placar,
+)
 
 AQUI = Path(__file__).resolve().parent
 # A preparação já rodou antes; exercícios perguntam, e aqui ninguém responde.
 FORA = ("00_preparar", "exercicios")
+LINHAS_DO_ERRO = 25  # quantas a página mostra
+PACIENCIA = 5  # segundos que uma lição interrompida tem para sair por bem
+_COR = {PRONTO: "green", RESSALVA: "yellow", FALHOU: "bold red"}
+# As cores e os movimentos do cursor, que o terminal entende e um texto não.
+_CONTROLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b.")
 
 
 def licoes() -> list[Path]:
@@ -29,20 +50,174 @@ def licoes() -> list[Path]:
     return [p for p in sorted(AQUI.glob("[0-9][0-9]_*.py")) if not any(f in p.stem for f in FORA)]
 
 
-def rodar(licao: Path, ambiente: dict) -> tuple[str, float, str]:
-    """Roda uma lição e devolve (situação, segundos, o que fazer)."""
-    inicio = time.perf_counter()
-    codigo = subprocess.run([sys.executable, str(licao)], env=ambiente).returncode
-    segundos = time.perf_counter() - inicio
-    if codigo:
-        return "falhou", segundos, com_este_python(f"rode sozinha:  python lab/{licao.name}")
+# --- rodar uma lição -------------------------------------------------------------------
+
+
+def rodar(licao: Path, ambiente: dict) -> Execucao:
+    """Roda uma lição, mostrando o que ela mostra. Um Ctrl-C a deixa INTERROMPIDA."""
     resultado = caminhos.SAIDAS / licao.stem / "resultado.json"
-    falhas = []
-    if resultado.is_file():
-        falhas = json.loads(resultado.read_text(encoding="utf-8")).get("nao_conferem", [])
+    antes = _marca(resultado)
+    inicio = time.perf_counter()
+    processo = subprocess.Popen([sys.executable, str(licao)], env=ambiente, stderr=subprocess.PIPE)
+    dito: list[str] = []
+    escuta = threading.Thread(target=_ecoar, args=(processo.stderr, dito), daemon=True)
+    escuta.start()
+    try:
+        codigo = processo.wait()
+    except KeyboardInterrupt:
+        _despedir(processo)
+        segundos = time.perf_counter() - inicio
+        sozinha = com_este_python(f"rode sozinha: python lab/{licao.name}")
+        return Execucao(licao.stem, INTERROMPIDA, segundos, [sozinha], gravou=False)
+    escuta.join(PACIENCIA)
+    segundos = time.perf_counter() - inicio
+    gravou = _marca(resultado) not in (None, antes)
+    return julgar(licao.stem, codigo, segundos, limpo("".join(dito)), gravou)
+
+
+def _marca(arquivo: Path):
+    # O que muda quando o arquivo é gravado de novo; None se ele não existe.
+    with contextlib.suppress(OSError):
+        s = arquivo.stat()
+        return s.st_mtime_ns, s.st_ino, s.st_size
+    return None
+
+
+def _ecoar(cano, dito: list[str]) -> None:
+    # O erro da lição aparece na tela na hora e fica guardado para a página.
+    nome = os.environ.get("PYTHONIOENCODING", "").split(":")[0] or locale.getpreferredencoding(
+        False
+    )
+    decodificar = codecs.getincrementaldecoder(nome)(errors="replace").decode
+    while pedaco := cano.read1(4096):
+        texto = decodificar(pedaco)
+        dito.append(texto)
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(texto)
+            sys.stderr.flush()
+
+
+def _despedir(processo) -> None:
+    # O Ctrl-C do teclado já chegou também à lição; quem não sair por bem é posto para fora.
+    for acao in (lambda: None, processo.terminate, processo.kill):
+        acao()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            processo.wait(PACIENCIA)
+            return
+
+
+def limpo(texto: str) -> str:
+    """O texto sem códigos de terminal; de cada linha reescrita (\\r), só o que ficou por último."""
+    linhas = _CONTROLE.sub("", texto).replace("\r\n", "\n").split("\n")
+    return "\n".join(linha.rstrip("\r").rsplit("\r", 1)[-1].rstrip() for linha in linhas).strip(
+        "\n"
+    )
+
+
+def julgar(nome: str, codigo: int, segundos: float, erro: str, gravou: bool) -> Execucao:
+    """A `Execucao` de uma lição que acabou com o código `codigo` e disse `erro` no stderr."""
+    if codigo:
+        fazer = _o_que_fazer(nome, codigo, erro)
+        fim = "\n".join(erro.splitlines()[-LINHAS_DO_ERRO:])
+        return Execucao(nome, FALHOU, segundos, fazer, fim or f"código de saída {codigo}", gravou)
+    if not gravou:
+        fazer = ["rodou até o fim, mas não gravou resultado.json"]
+        return Execucao(nome, RESSALVA, segundos, fazer, "", False)
+    falhas = [str(f) for f in ler_resultado(caminhos.SAIDAS / nome).get("nao_conferem", [])]
     if falhas:
-        return "com ressalva", segundos, f"não confere: {'; '.join(falhas[:3])}"
-    return "pronto", segundos, f"abra outputs/{licao.stem}/relatorio.md"
+        mais = f" (e mais {len(falhas) - 3})" if len(falhas) > 3 else ""
+        return Execucao(nome, RESSALVA, segundos, [f"não confere: {'; '.join(falhas[:3])}{mais}"])
+    return Execucao(nome, PRONTO, segundos)
+
+
+def _o_que_fazer(nome: str, codigo: int, erro: str) -> list[str]:
+    # O erro gentil já diz o que houve e o que digitar; o defeito diz na última linha.
+    gentil = re.search(r"✗ (?P<que>.+)\n\s+Por quê: .+\n\s+Agora:\s+(?P<agora>.+)", erro)
+    if gentil:
+        return [gentil["que"], gentil["agora"]]
+    if codigo < 0 or codigo == 137:
+        return [
+            "o sistema a encerrou: talvez tenha faltado memória; feche programas e rode de novo"
+        ]
+    ultima = next(
+        (x for x in reversed(erro.splitlines()) if x.strip()), f"código de saída {codigo}"
+    )
+    return [ultima.strip(), com_este_python(f"rode sozinha: python lab/{nome}.py")]
+
+
+# --- a página e a tela -----------------------------------------------------------------
+
+
+def escrever_paginas(feitas: list[Execucao], modelo: tuple[str, str]) -> list[str]:
+    """Grava as apostilas e o index.html; devolve o que nas apostilas não deu para converter."""
+    # Pacotes que só a página usa: quem roda uma lição não espera por eles.
+    from nucleo import apostila_html, pagina
+
+    apostilas = apostila_html.escrever()
+    comando = " ".join(["python lab/tudo.py", *sys.argv[1:]])
+    pagina.escrever(feitas, [x.stem for x in licoes()], modelo, comando, apostilas)
+    return [f"apostilas/{a.fonte}: {aviso}" for a in apostilas for aviso in a.avisos]
+
+
+def mostrar(feitas: list[Execucao]) -> None:
+    """A tela do fim: uma linha por lição e, embaixo dela, o que fazer. Nada é cortado."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from nucleo.unidades import decimal
+
+    tela = medir_telas()[0]
+    tela.print()
+    tela.rule("Situação", align="left")
+    largura = max((len(e.nome) for e in feitas), default=0)
+    for e in feitas:
+        tempo = "—" if e.segundos is None else f"{decimal(e.segundos, 1)} s"
+        linha = Text.assemble(
+            (f"{e.situacao:<12}", _COR.get(e.situacao, "dim")), f"  {e.nome:<{largura}}"
+        )
+        linha.append(f"  {tempo:>8}")
+        abrir = f"outputs/{e.nome}/relatorio.md" if e.gravou else ""
+        if abrir and len(linha) + 2 + len(abrir) <= tela.width:
+            linha.append(f"  {abrir}", "cyan")
+            abrir = ""
+        tela.print(linha)
+        for passo in filter(None, [abrir, *e.fazer]):
+            tela.print(Padding(Text(f"→ {passo}"), (0, 0, 0, 14 if tela.width > 60 else 2)))
+    tela.print()
+    tela.print(placar(feitas), highlight=False)
+
+
+def dizer_modelo(modelo: str) -> None:
+    """Se não foi o GPT-2 do curso que respondeu, quem foi, e como tê-lo."""
+    from nucleo import modelos
+
+    if not modelo.startswith("gpt2"):
+        print(f"Rodaram com {modelo}, e não com o GPT-2 do curso. Para tê-lo:")
+        print(com_este_python(f"  {modelos.COMO_TER_GPT2}"))
+
+
+def dizer_avisos(avisos: list[str], pagina_pronta: bool) -> None:
+    """As últimas linhas: o que nas apostilas não converteu e, se a página saiu, o que abrir."""
+    for aviso in avisos:
+        print(f"Aviso: {aviso}")
+    if pagina_pronta:
+        print("Agora abra outputs/index.html")
+
+
+def escolher_modelo(pedido: str | None) -> tuple[str, str]:
+    """(nome, por que ele), sem abrir rede: cada lição não precisa procurar de novo."""
+    if pedido:
+        return pedido, "pedido em --modelo"
+    if do_ambiente := os.environ.get("LAB_MODELO"):
+        return do_ambiente, "pedido na variável LAB_MODELO"
+    from nucleo import modelos
+
+    nome = modelos.pronto()
+    if nome == "gpt2":
+        return nome, "é o do curso, e está no cache"
+    if nome == "auto":
+        return nome, "nenhum está pronto: cada lição procura o seu"
+    return nome, "o melhor dos que já estão nesta máquina; o GPT-2 do curso não está"
 
 
 def principal() -> int:
@@ -50,25 +225,50 @@ def principal() -> int:
     p.add_argument("--modelo", help="o modelo de todas as lições (padrão: o que estiver pronto)")
     nomes = [licao.stem for licao in licoes()]
     p.add_argument("--licoes", nargs="+", choices=nomes, default=nomes, help="só estas")
+    p.add_argument(
+        "--so-pagina", action="store_true", help="refaz a página com o que já há em outputs/"
+    )
     args = p.parse_args()
-    from nucleo import modelos
+    modelo = escolher_modelo(args.modelo)
+    if args.so_pagina:
+        dizer_avisos(escrever_paginas([], modelo), True)
+        return 0
+    print(f"Modelo das lições: {modelo[0]} ({modelo[1]})\n", flush=True)
+    ambiente = os.environ | {"LAB_MODELO": modelo[0]}
+    if sys.stderr.isatty() and sys.stdout.isatty():
+        # O erro passa por aqui, mas continua indo para um terminal: as barras podem aparecer.
+        ambiente["TTY_COMPATIBLE"] = "1"
 
-    # O modelo é escolhido uma vez, sem abrir rede: cada lição não precisa procurar de novo.
-    modelo = args.modelo or os.environ.get("LAB_MODELO") or modelos.pronto()
-    ambiente = os.environ | {"LAB_MODELO": modelo}
-    print(f"Modelo das lições: {modelo}\n", flush=True)
-    telas = {x.stem: rodar(x, ambiente) for x in licoes() if x.stem in args.licoes}
+    fila = [x for x in licoes() if x.stem in args.licoes]
+    feitas: list[Execucao] = []
+    with contextlib.suppress(KeyboardInterrupt):
+        for licao in fila:
+            feitas.append(rodar(licao, ambiente))
+            if feitas[-1].situacao == INTERROMPIDA:
+                break
+    interrompeu = len(feitas) < len(fila) or feitas[-1].situacao == INTERROMPIDA
+    feitas += [Execucao(x.stem, NAO_RODOU, gravou=False) for x in fila[len(feitas) :]]
+    return terminar(feitas, modelo, interrompeu)
 
-    print("\n" + "=" * 72)
-    for nome, (situacao, segundos, fazer) in telas.items():
-        print(f"{situacao:<13} {nome:<18} {segundos:6.1f} s   {fazer}".replace(".", ",", 1))
-    falhou = [n for n, (s, _, _) in telas.items() if s == "falhou"]
-    licoes_ = "lição rodou" if len(telas) == 1 else "lições rodaram"
-    print(f"\n{len(telas) - len(falhou)} de {len(telas)} {licoes_}.")
-    if not modelo.startswith("gpt2"):
-        aviso = f"Rodaram com {modelo}, e não com o GPT-2 do curso. Para tê-lo:  {modelos.COMO_TER_GPT2}"
-        print(com_este_python(aviso))
-    return 1 if falhou else 0
+
+def terminar(feitas: list[Execucao], modelo: tuple[str, str], interrompeu: bool) -> int:
+    """Escreve a página, mostra a tela (sempre, mesmo sem página) e dá o código de saída."""
+    codigo = 130 if interrompeu else int(any(e.situacao == FALHOU for e in feitas))
+    try:
+        avisos = escrever_paginas(feitas, modelo)
+    except BaseException as erro:
+        mostrar(feitas)
+        dizer_modelo(modelo[0])
+        sys.stdout.flush()
+        da_pagina = explicar(erro)
+        if da_pagina is None:
+            raise
+        # Uma lição que falhou importa mais que a página que não saiu.
+        return codigo or da_pagina
+    mostrar(feitas)
+    dizer_modelo(modelo[0])
+    dizer_avisos(avisos, True)
+    return codigo
 
 
 if __name__ == "__main__":

@@ -63,8 +63,9 @@ def test_comando_roda(comando, tmp_path, smollm2):
             # Com tudo instalado, o pip só confirma; nada é baixado.
             resto = [*resto, "--no-deps", "--quiet", "--dry-run", "--disable-pip-version-check"]
         elif "tudo.py" in resto[0]:
-            resto = [*resto, "--licoes", "02_embeddings"]
-        elif "00_preparar" not in resto[0]:
+            # A página sozinha não roda lição nenhuma; o resto, uma que basta.
+            resto = resto if "--so-pagina" in resto else [*resto, "--licoes", "02_embeddings"]
+        elif "00_preparar" not in resto[0] and "diagramas" not in resto[0]:
             resto = [*resto, "--saida", str(tmp_path / "saida")]
         if "--verificar" in resto:
             # Quem chega aqui acabou de criar os moldes; o primeiro ainda está vazio, e a saída é 1.

@@ -135,7 +135,7 @@ class Caderno:
                     os.fsync(f.fileno())
             self._trocar_tudo(trabalho, pasta, nomes, antigos - set(nomes))
         except OSError as erro:
-            raise _nao_gravou(pasta, erro) from None
+            raise nao_gravou(pasta, erro) from None
         finally:
             if trabalho is not None:
                 shutil.rmtree(trabalho, ignore_errors=True)
@@ -181,7 +181,7 @@ def conferir_pasta(pasta: Path) -> None:
             if resto.stat().st_mtime < _agora() - 3600:
                 shutil.rmtree(resto, ignore_errors=True)
     except OSError as erro:
-        raise _nao_gravou(pasta, erro) from None
+        raise nao_gravou(pasta, erro) from None
 
 
 def _agora() -> float:
@@ -206,7 +206,10 @@ def _lista_antiga(pasta: Path, licao: str) -> set[str]:
         return set()
 
 
-def _nao_gravou(pasta: Path, erro: OSError) -> ErroDoUsuario:
+def nao_gravou(
+    pasta: Path, erro: OSError, fazer: str = "Escolha outra pasta:  --saida PASTA"
+) -> ErroDoUsuario:
+    """O erro do sistema ao gravar em `pasta`, dito em português; `fazer` é o conserto."""
     motivos = {
         28: "o disco está cheio",
         122: "a sua cota de disco acabou",
@@ -223,7 +226,7 @@ def _nao_gravou(pasta: Path, erro: OSError) -> ErroDoUsuario:
         f"Não consegui gravar em {pasta}.",
         f"O sistema respondeu: {motivos.get(erro.errno, erro.strerror or str(erro))}. "
         "Os arquivos da última execução boa, se havia, continuam como estavam.",
-        "Escolha outra pasta:  --saida PASTA",
+        fazer,
     )
 
 
