@@ -35,7 +35,6 @@ LICOES = (
     "06_projecoes",
 )
 ESCOLHEM = ("02_treino", "06_posicoes", "06_extrapolacao")  # usam os modelos que elas escolhem
-FIGURAS = apostila.PASTA / "figuras"
 LIMITE = 120_000  # bytes de uma figura: uma página com todas abre depressa num celular
 
 
@@ -75,7 +74,7 @@ def medir(licoes: list[Path], modelo: str, trabalho: Path) -> dict[str, dict]:
 # --- guardar -----------------------------------------------------------------------------
 
 
-def citadas(modelo: str, textos: Path = apostila.PASTA) -> list[str]:
+def citadas(modelo: str, textos: Path) -> list[str]:
     """Os nomes das figuras deste modelo que alguma apostila cita: MODELO-LIÇÃO-FIGURA.png."""
     padrao = re.compile(rf"figuras/({re.escape(modelo)}-[\w-]+\.png)")
     achadas = {
@@ -98,17 +97,12 @@ def enxugar(png: bytes) -> bytes:
     return png
 
 
-def guardar(
-    resultados: dict[str, dict],
-    modelo: str,
-    trabalho: Path,
-    pasta: Path = referencia.PASTA,
-    figuras: Path = FIGURAS,
-) -> list[Path]:
+def guardar(resultados: dict[str, dict], modelo: str, trabalho: Path) -> list[Path]:
     """Grava as referências e as figuras citadas das lições medidas; devolve os caminhos."""
-    gravados = [referencia.guardar(r, modelo, pasta) for r in resultados.values()]
+    gravados = [referencia.guardar(r, modelo, referencia.PASTA) for r in resultados.values()]
+    figuras = apostila.PASTA / "figuras"
     figuras.mkdir(parents=True, exist_ok=True)
-    for nome in citadas(modelo, figuras.parent):
+    for nome in citadas(modelo, apostila.PASTA):
         licao, figura = nome.removeprefix(modelo + "-").split("-", 1)
         if licao in resultados:
             (figuras / nome).write_bytes(enxugar((trabalho / licao / figura).read_bytes()))

@@ -173,7 +173,7 @@ def test_links_e_ancoras_existem(nome):
     for token in pedacos(TEXTOS[nome], "link_open"):
         destino = unquote(token.attrs["href"])
         if destino.startswith("https://"):
-            assert re.match(r"https://(arxiv\.org/abs/\d{4}\.\d{5}|cog\.readthedocs\.io)$", destino)
+            assert re.match(r"https://(arxiv\.org/abs/\d{4}\.\d{4,5}|cog\.readthedocs\.io)$", destino)
             continue
         arquivo, _, ancora = destino.partition("#")
         alvo = ap.PASTA / (arquivo or nome)
@@ -339,7 +339,7 @@ def test_as_secoes_sao_as_da_licao(nome):
     secoes = next(
         ast.literal_eval(no.value)
         for no in arvore.body
-        if isinstance(no, ast.Assign) and no.targets[0].id == "SECOES"
+        if isinstance(no, ast.Assign) and getattr(no.targets[0], "id", "") == "SECOES"
     )
     if nome.startswith("06"):
         secoes["6.7"] = "Visualizando embeddings com cuidado"  # tem lição própria, a 06_projecoes
@@ -426,8 +426,6 @@ def test_grade():
 
 def test_lado_a_lado_so_mostra_quem_mediu(tmp_path, monkeypatch):
     monkeypatch.setattr(referencia, "PASTA", tmp_path)
-    monkeypatch.setattr(referencia.arquivo, "__defaults__", (tmp_path,))
-    monkeypatch.setattr(referencia.ler, "__defaults__", (tmp_path,))
     for modelo, id_ in (("smollm2", "x"), ("mini", "y")):
         dados = {"licao": "l", "resultados": [{"id": id_, "valor": 0.5, "modelo": modelo}]}
         referencia.guardar(dados, modelo, tmp_path)
@@ -445,8 +443,7 @@ def test_lado_a_lado_so_mostra_quem_mediu(tmp_path, monkeypatch):
 
 
 def test_linha_ausente_ou_repetida_e_erro(tmp_path, monkeypatch):
-    monkeypatch.setattr(referencia.ler, "__defaults__", (tmp_path,))
-    monkeypatch.setattr(referencia.tabela, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(referencia, "PASTA", tmp_path)
     dados = {"licao": "l", "resultados": [], "tabelas": {"t": {"colunas": ["k", "v"], "linhas": [["a", 1], ["b", 2], ["b", 3]]}}}
     referencia.guardar(dados, "smollm2", tmp_path)
     assert ap.linha("l", "t", "a") == {"k": "a", "v": 1}

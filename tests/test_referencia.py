@@ -150,8 +150,6 @@ def oficina(tmp_path, monkeypatch):
     textos, dados = tmp_path / "apostilas", tmp_path / "referencia"
     monkeypatch.setattr(apostila, "PASTA", textos)
     monkeypatch.setattr(referencia, "PASTA", dados)
-    monkeypatch.setattr(script, "FIGURAS", textos / "figuras")
-    monkeypatch.setattr(script.guardar, "__defaults__", (dados, textos / "figuras"))
     textos.mkdir()
     (textos / "a.md").write_text(
         f"<!--[[[cog\nimport json\nd = json.load(open({str(dados / 'mini' / '02_teste.json')!r}))\n"

@@ -28,12 +28,12 @@ SEGUNDOS_POR_LINHA = 2  # linha de tabela, de código ou fórmula destacada
 
 def valor(licao: str, id_: str, modelo: str = PRINCIPAL, de: str | None = None):
     """O resultado `id_` da lição rodada com `modelo` (ver `referencia.valor`)."""
-    return referencia.valor(licao, id_, modelo, de)
+    return referencia.valor(licao, id_, modelo, de, referencia.PASTA)
 
 
 def tabela(licao: str, id_: str, modelo: str = PRINCIPAL) -> list[dict]:
     """As linhas de uma tabela da lição, cada uma {coluna: valor} (ver `referencia.tabela`)."""
-    return referencia.tabela(licao, id_, modelo)
+    return referencia.tabela(licao, id_, modelo, referencia.PASTA)
 
 
 def linha(licao: str, id_: str, primeira, modelo: str = PRINCIPAL) -> dict:
@@ -48,14 +48,14 @@ def conferidos(licao: str, prefixo: str, modelo: str = PRINCIPAL) -> list[tuple[
     """[(o que se conferiu, diferença medida)] das conferências cujo id é `prefixo`.N."""
     return [
         (r["o_que"], r["valor"])
-        for r in referencia.ler(licao, modelo)["resultados"]
+        for r in referencia.ler(licao, modelo, referencia.PASTA)["resultados"]
         if r["id"].rpartition(".")[0] == prefixo
     ]
 
 
 def medidos(licao: str) -> list[str]:
     """Os modelos com que a lição foi guardada, na ordem das colunas."""
-    return [m for m in NOMES if referencia.arquivo(licao, m).is_file()]
+    return [m for m in NOMES if referencia.arquivo(licao, m, referencia.PASTA).is_file()]
 
 
 def gpt2_publicado() -> dict:
@@ -100,7 +100,9 @@ def lado_a_lado(
     publicado: dict[str, float] | None = None,
     fonte: str = "GPT-2, publicado",
 ) -> str:
-    """Uma linha por resultado, uma coluna por modelo que o mediu, e a coluna do publicado.
+    """Uma linha por resultado, uma coluna por modelo, e a coluna do publicado.
+
+    Um modelo ganha coluna se mediu pelo menos metade das linhas.
 
     Argumentos:
         ids: {rótulo da linha: id do resultado}.
@@ -109,9 +111,10 @@ def lado_a_lado(
     """
     colunas: dict[str, list] = {}
     for modelo in medidos(licao):
-        tem = {r["id"]: r["valor"] for r in referencia.ler(licao, modelo)["resultados"]}
-        # Um modelo de outra língua mede outras palavras: sem nada a dizer, não ganha coluna.
-        if any(i in tem for i in ids.values()):
+        resultados = referencia.ler(licao, modelo, referencia.PASTA)["resultados"]
+        tem = {r["id"]: r["valor"] for r in resultados}
+        # Um modelo de outra língua mede outras palavras: uma coluna quase vazia não ajuda ninguém.
+        if 2 * sum(i in tem for i in ids.values()) >= len(ids):
             colunas[NOMES[modelo]] = [tem.get(i) for i in ids.values()]
     if publicado:
         colunas[fonte] = [publicado.get(rotulo) for rotulo in ids]
@@ -161,9 +164,11 @@ def minutos_de_leitura(markdown: str) -> int:
     A prosa a `PALAVRAS_POR_MINUTO`; cada figura, linha de tabela e linha de código tem o seu tempo.
     """
     texto = sem_comentarios(markdown)
-    figuras = len(re.findall(r"!\[[^\]]*\]\([^)]*\)", texto)) + texto.count("```mermaid")
+    figuras = len(re.findall(r"!\[[^\]]*\]\([^)]*\)", texto))
     texto = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", texto)
-    linhas = sum(bloco.count("\n") for bloco in re.findall(r"```(?!mermaid).*?```", texto, re.S))
+    blocos = re.findall(r"```.*?```", texto, re.S)
+    figuras += sum(bloco.startswith("```mermaid") for bloco in blocos)
+    linhas = sum(b.count("\n") for b in blocos if not b.startswith("```mermaid"))
     texto = re.sub(r"```.*?```", "", texto, flags=re.S)
     formulas = re.findall(r"\$\$.*?\$\$", texto, re.S)
     texto = re.sub(r"\$\$.*?\$\$", "", texto, flags=re.S)
