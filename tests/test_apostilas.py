@@ -108,7 +108,7 @@ def test_mudar_um_numero_atrasa_a_apostila(copia):
 @pytest.mark.cli
 def test_qualquer_valor_de_qualquer_arquivo_conta(copia):
     # Mesmo um valor que nenhuma frase cita: o índice guarda a impressão digital de cada arquivo.
-    arquivo = copia / "data" / "referencia" / "mini" / "06_projecoes.json"
+    arquivo = copia / "data" / "referencia" / ap.PRINCIPAL / "06_projecoes.json"
     dados = json.loads(arquivo.read_text(encoding="utf-8"))
     numero = next(r for r in dados["resultados"] if isinstance(r["valor"], float))
     numero["valor"] += 1e-12
@@ -436,7 +436,10 @@ def test_lado_a_lado_so_mostra_quem_mediu(tmp_path, monkeypatch):
         "| linha x | 0,500 | 0,250 |\n| linha z | — | — |"
     )
     # Medido o GPT-2, ele ganha coluna própria, ao lado da do publicado.
-    referencia.guardar({"licao": "l", "resultados": [{"id": "x", "valor": 1, "modelo": "gpt2"}]}, "gpt2", tmp_path)
+    resultados = [{"id": "x", "valor": 1, "modelo": "gpt2"}, {"id": "z", "valor": 2, "modelo": "mini"}]
+    referencia.guardar({"licao": "l", "resultados": resultados}, "gpt2", tmp_path)
+    # Na mesma execução mediu-se também o mini: o número dele não entra na coluna do GPT-2.
+    assert "| linha z | — | — | — |" in ap.lado_a_lado("l", {"linha x": "x", "linha z": "z"}, publicado={"linha x": 1})
     assert "| SmolLM2 | GPT-2, medido | GPT-2, publicado |" in ap.lado_a_lado(
         "l", {"linha x": "x"}, publicado={"linha x": 0.25}
     )

@@ -112,7 +112,8 @@ def lado_a_lado(
     colunas: dict[str, list] = {}
     for modelo in medidos(licao):
         resultados = referencia.ler(licao, modelo, referencia.PASTA)["resultados"]
-        tem = {r["id"]: r["valor"] for r in resultados}
+        # Uma lição também mede outros (o mini, onde não há wpe): número de um não vai na coluna de outro.
+        tem = {r["id"]: r["valor"] for r in resultados if r["modelo"] == modelo}
         # Um modelo de outra língua mede outras palavras: uma coluna quase vazia não ajuda ninguém.
         if 2 * sum(i in tem for i in ids.values()) >= len(ids):
             colunas[NOMES[modelo]] = [tem.get(i) for i in ids.values()]
