@@ -183,7 +183,9 @@ def principal() -> int:
             trocar(resultados, args.modelo, trabalho)
     except Falhou as erro:
         if args.conferir:
-            print(f"{erro}\n\n" + com_este_python("Refaça:  python lab/referencia.py --so-apostilas"))
+            print(
+                f"{erro}\n\n" + com_este_python("Refaça:  python lab/referencia.py --so-apostilas")
+            )
         else:
             print(f"{erro}\n\nNada foi trocado.", file=sys.stderr)
         return 1

@@ -128,7 +128,9 @@ def test_nenhum_numero_medido_foi_digitado(nome):
 
 @pytest.mark.parametrize("nome", TEXTOS)
 def test_os_blocos_sao_curtos_e_a_saida_nao_fica_vazia(nome):
-    blocos = re.findall(r"<!--\[\[\[cog(.*?)\]\]\]-->(.*?)<!--\[\[\[end\]\]\]-->", TEXTOS[nome], re.S)
+    blocos = re.findall(
+        r"<!--\[\[\[cog(.*?)\]\]\]-->(.*?)<!--\[\[\[end\]\]\]-->", TEXTOS[nome], re.S
+    )
     for codigo, saida in blocos:
         assert codigo.count("\n") <= 25, codigo[:80]
         assert saida.strip(), codigo[:80]
@@ -173,7 +175,9 @@ def test_links_e_ancoras_existem(nome):
     for token in pedacos(TEXTOS[nome], "link_open"):
         destino = unquote(token.attrs["href"])
         if destino.startswith("https://"):
-            assert re.match(r"https://(arxiv\.org/abs/\d{4}\.\d{4,5}|cog\.readthedocs\.io)$", destino)
+            assert re.match(
+                r"https://(arxiv\.org/abs/\d{4}\.\d{4,5}|cog\.readthedocs\.io)$", destino
+            )
             continue
         arquivo, _, ancora = destino.partition("#")
         alvo = ap.PASTA / (arquivo or nome)
@@ -187,7 +191,9 @@ def test_links_e_ancoras_existem(nome):
 
 def test_o_arxiv_do_texto_e_o_do_link():
     for texto in TEXTOS.values():
-        for dito, ligado in re.findall(r"\[arXiv:([\d.]+)\]\(https://arxiv\.org/abs/([\d.]+)\)", texto):
+        for dito, ligado in re.findall(
+            r"\[arXiv:([\d.]+)\]\(https://arxiv\.org/abs/([\d.]+)\)", texto
+        ):
             assert dito == ligado
     juntos = "".join(TEXTOS.values())
     for numero in ("1301.3781", "1706.03762", "1608.05859", "2104.09864", "2108.12409",
@@ -344,14 +350,21 @@ def test_as_secoes_sao_as_da_licao(nome):
     if nome.startswith("06"):
         secoes["6.7"] = "Visualizando embeddings com cuidado"  # tem lição própria, a 06_projecoes
     partes = re.split(r"^## (\d[\d.]*)\. (.+)$", ap.sem_comentarios(TEXTOS[nome]), flags=re.M)
-    escritas = {n: (t, corpo.split("\n## ")[0]) for n, t, corpo in zip(*[iter(partes[1:])] * 3, strict=True)}
+    escritas = {
+        n: (t, corpo.split("\n## ")[0]) for n, t, corpo in zip(*[iter(partes[1:])] * 3, strict=True)
+    }
     assert list(escritas) == [str(n) for n in secoes]
     for numero, titulo in secoes.items():
         escrito, corpo = escritas[str(numero)]
         assert simples(escrito) == simples(titulo)
         # Em toda seção: a ideia e a caixa com um comando que roda.
         assert "> **No laboratório.** `python lab/" in corpo, numero
-        assert re.search(r"\*\*(A|Primeiro, a) (ideia|falta)|^## ", corpo) or numero in (7, 8, "6.3", "6.4")
+        assert re.search(r"\*\*(A|Primeiro, a) (ideia|falta)|^## ", corpo) or numero in (
+            7,
+            8,
+            "6.3",
+            "6.4",
+        )
     ditas = titulos(TEXTOS[nome])
     for parte in ("Exercícios", "O que a apostila original dizia, e o que medimos", "Referências"):
         assert parte in ditas
@@ -383,7 +396,9 @@ def test_glossario_em_ordem_com_ingles_e_lugar():
     assert termos == sorted(termos, key=chave) and len(set(termos)) == len(termos) >= 40
     for entrada in entradas:
         limpa = " ".join(entrada.split())
-        assert "Em inglês: *" in limpa and re.search(r"Onde: \[[^]]+\]\(0[26]\w+\.md#", limpa), entrada
+        assert "Em inglês: *" in limpa and re.search(r"Onde: \[[^]]+\]\(0[26]\w+\.md#", limpa), (
+            entrada
+        )
         definicao = limpa.split(".** ")[1].split(" Em inglês:")[0]
         assert 1 <= len(re.findall(r"[.!?](?:\s|$)", definicao)) <= 4, entrada
 
@@ -436,10 +451,15 @@ def test_lado_a_lado_so_mostra_quem_mediu(tmp_path, monkeypatch):
         "| linha x | 0,500 | 0,250 |\n| linha z | — | — |"
     )
     # Medido o GPT-2, ele ganha coluna própria, ao lado da do publicado.
-    resultados = [{"id": "x", "valor": 1, "modelo": "gpt2"}, {"id": "z", "valor": 2, "modelo": "mini"}]
+    resultados = [
+        {"id": "x", "valor": 1, "modelo": "gpt2"},
+        {"id": "z", "valor": 2, "modelo": "mini"},
+    ]
     referencia.guardar({"licao": "l", "resultados": resultados}, "gpt2", tmp_path)
     # Na mesma execução mediu-se também o mini: o número dele não entra na coluna do GPT-2.
-    assert "| linha z | — | — | — |" in ap.lado_a_lado("l", {"linha x": "x", "linha z": "z"}, publicado={"linha x": 1})
+    assert "| linha z | — | — | — |" in ap.lado_a_lado(
+        "l", {"linha x": "x", "linha z": "z"}, publicado={"linha x": 1}
+    )
     assert "| SmolLM2 | GPT-2, medido | GPT-2, publicado |" in ap.lado_a_lado(
         "l", {"linha x": "x"}, publicado={"linha x": 0.25}
     )
@@ -447,7 +467,11 @@ def test_lado_a_lado_so_mostra_quem_mediu(tmp_path, monkeypatch):
 
 def test_linha_ausente_ou_repetida_e_erro(tmp_path, monkeypatch):
     monkeypatch.setattr(referencia, "PASTA", tmp_path)
-    dados = {"licao": "l", "resultados": [], "tabelas": {"t": {"colunas": ["k", "v"], "linhas": [["a", 1], ["b", 2], ["b", 3]]}}}
+    dados = {
+        "licao": "l",
+        "resultados": [],
+        "tabelas": {"t": {"colunas": ["k", "v"], "linhas": [["a", 1], ["b", 2], ["b", 3]]}},
+    }
     referencia.guardar(dados, "smollm2", tmp_path)
     assert ap.linha("l", "t", "a") == {"k": "a", "v": 1}
     for primeira in ("b", "c"):

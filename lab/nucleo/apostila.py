@@ -144,7 +144,9 @@ def procedencia() -> str:
         for arquivo in sorted((referencia.PASTA / modelo).glob("*.json")):
             dados = arquivo.read_bytes().replace(b"\r\n", b"\n")
             versoes = json.loads(dados)["versoes"]
-            usadas = f"torch {versoes['torch'].split('+')[0]}, transformers {versoes['transformers']}"
+            usadas = (
+                f"torch {versoes['torch'].split('+')[0]}, transformers {versoes['transformers']}"
+            )
             digital = hashlib.sha256(dados).hexdigest()[:12]
             linhas.append([NOMES[modelo], arquivo.stem, usadas, f"`{digital}`"])
     colunas = ("modelo", "lição", "medido com", "impressão digital")
