@@ -215,24 +215,24 @@ def test_so_as_figuras_citadas_deste_modelo(tmp_path):
 
 
 @pytest.mark.cli
-def test_linha_de_comando():
-    def rodar(*opcoes, ambiente=None):
-        return subprocess.run(
-            [sys.executable, "lab/referencia.py", *opcoes], cwd=RAIZ, capture_output=True,
-            encoding="utf-8", env=os.environ | {"PYTHONIOENCODING": "utf-8"} | (ambiente or {}),
-        )  # fmt: skip
-
-    errado = rodar("--modelo", "gpt5")
+def test_modelo_que_nao_existe():
+    errado = subprocess.run(
+        [sys.executable, "lab/referencia.py", "--modelo", "gpt5"],
+        cwd=RAIZ,
+        capture_output=True,
+        encoding="utf-8",
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+    )
     assert errado.returncode == 2 and "escolha entre" in errado.stderr
     assert "Traceback" not in errado.stderr
-    # Sem o modelo à mão, a primeira lição falha, e nada é trocado.
-    antes = retrato(referencia.PASTA)
-    falta = rodar(
-        "--modelo",
-        "gpt2",
-        "--licoes",
-        "02_embeddings",
-        ambiente={"HF_HUB_OFFLINE": "1", "HF_HOME": str(RAIZ / "outputs" / "nada")},
-    )
-    assert falta.returncode == 1 and "Nada foi trocado" in falta.stderr
-    assert retrato(referencia.PASTA) == antes
+
+
+def test_licao_que_falha_nao_troca_nada(monkeypatch, capsys, tmp_path):
+    # A lição de verdade falha como falharia sem o modelo à mão: com o código 2.
+    falha = licao(tmp_path, fim="sys.exit(2)").rename(tmp_path / "02_embeddings.py")
+    monkeypatch.setattr(script, "AQUI", falha.parent)
+    monkeypatch.setattr(sys, "argv", ["referencia.py", "--licoes", "02_embeddings"])
+    antes = retrato(referencia.PASTA, apostila.PASTA)
+    assert script.principal() == 1
+    assert "Nada foi trocado" in capsys.readouterr().err
+    assert retrato(referencia.PASTA, apostila.PASTA) == antes
