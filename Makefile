@@ -4,6 +4,8 @@
 PYTHON ?= python3
 # Opções para lab/tudo.py, se quiser: make all TUDO="--licoes 02_embeddings"
 TUDO   ?=
+# O modelo de `make referencia`: make referencia MODELO=gpt2
+MODELO ?= smollm2
 VENV   := .venv
 ifeq ($(OS),Windows_NT)
   PY := $(VENV)/Scripts/python.exe
@@ -12,7 +14,7 @@ else
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help all preparar test lint clean
+.PHONY: help all preparar test lint referencia apostilas clean
 
 help: ## mostra esta lista
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -30,6 +32,12 @@ test: $(VENV)/.instalado-dev ## roda os testes (menos de 10 minutos, sem interne
 lint: $(VENV)/.instalado-dev ## confere o estilo do código
 	"$(PY)" -m ruff check .
 	"$(PY)" -m ruff format --check .
+
+referencia: $(VENV)/.instalado-dev ## roda as lições, guarda os números e refaz as apostilas
+	"$(PY)" lab/referencia.py --modelo "$(MODELO)"
+
+apostilas: $(VENV)/.instalado-dev ## refaz as apostilas com os números já guardados
+	"$(PY)" lab/referencia.py --so-apostilas
 
 clean: ## apaga o ambiente, os caches e o que as lições escreveram
 	rm -rf $(VENV) .pytest_cache .hypothesis .ruff_cache

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 from nucleo import caminhos
 from nucleo.erros import ErroDoUsuario
 
 PASTA = caminhos.DADOS / "referencia"
-# A hora, a duração e a lista de arquivos são da execução, e não da medida.
-VOLATEIS = ("quando", "segundos", "arquivos")
+# A hora, a duração, a pasta e a lista de arquivos são da execução, e não da medida.
+VOLATEIS = ("quando", "segundos", "arquivos", "comando")
+RELOGIO = "milissegundos"  # uma tabela com esta coluna mediu a máquina, e não o modelo
 
 
 def arquivo(licao: str, modelo: str, pasta: Path = PASTA) -> Path:
@@ -28,15 +30,25 @@ def guardar(resultado: dict, modelo: str, pasta: Path = PASTA) -> Path:
     destino = arquivo(resultado["licao"], modelo, pasta)
     destino.parent.mkdir(parents=True, exist_ok=True)
     fica = {k: v for k, v in resultado.items() if k not in VOLATEIS}
+    tabelas = resultado.get("tabelas", {})
+    fica["tabelas"] = {k: t for k, t in tabelas.items() if RELOGIO not in t["colunas"]}
     provisorio = destino.with_name(destino.name + ".parcial")
-    texto = json.dumps(fica, ensure_ascii=False, indent=1) + "\n"
+    texto = _uma_linha_por_linha(json.dumps(fica, ensure_ascii=False, indent=1)) + "\n"
     provisorio.write_text(texto, encoding="utf-8", newline="\n")
     os.replace(provisorio, destino)
     return destino
 
 
+def _uma_linha_por_linha(texto: str) -> str:
+    # Uma linha de tabela por linha do arquivo: o git mostra o que mudou. Uma cadeia em JSON nunca
+    # tem quebra de linha crua, então só se mexe em espaço entre valores.
+    return re.sub(
+        r"\[\n\s+([^\[\]{}]*?)\n\s*\]", lambda m: "[" + re.sub(r"\n\s+", " ", m[1]) + "]", texto
+    )
+
+
 def ler(licao: str, modelo: str, pasta: Path = PASTA) -> dict:
-    """A referência inteira: licao, versoes, modelo, resultados.
+    """A referência inteira: licao, versoes, modelo, resultados, tabelas.
 
     Levanta:
         ErroDoUsuario: essa lição não foi guardada com esse modelo.
@@ -69,3 +81,14 @@ def valor(licao: str, id_: str, modelo: str, de: str | None = None, pasta: Path 
     if len(achados) != 1:
         raise KeyError(f"{licao} ({modelo}): {len(achados)} resultados com o id {id_!r}")
     return achados[0]["valor"]
+
+
+def tabela(licao: str, id_: str, modelo: str, pasta: Path = PASTA) -> list[dict]:
+    """As linhas de uma tabela da lição rodada com `modelo`, cada uma {coluna: valor}.
+
+    Levanta:
+        ErroDoUsuario: a lição não foi guardada com esse modelo.
+        KeyError: a lição não tem essa tabela.
+    """
+    dados = ler(licao, modelo, pasta)["tabelas"][id_]
+    return [dict(zip(dados["colunas"], linha, strict=True)) for linha in dados["linhas"]]

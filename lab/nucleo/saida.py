@@ -53,7 +53,7 @@ class Caderno:
     """Tudo o que uma lição mostrou, na ordem, pronto para virar arquivos.
 
     `blocos` é o relatório em Markdown; `arquivos` são os bytes de cada tabela e figura;
-    `resultados` são os números com nome, para outros programas.
+    `resultados` são os números com nome e `tabelas` as tabelas inteiras, para outros programas.
     """
 
     nome: str
@@ -61,6 +61,7 @@ class Caderno:
     blocos: list[str] = field(default_factory=list)
     arquivos: dict[str, bytes] = field(default_factory=dict)
     resultados: list[dict] = field(default_factory=list)
+    tabelas: dict[str, dict] = field(default_factory=dict)
     ficha: dict = field(default_factory=dict)
 
     def csv(self, id_: str, colunas: list[str], linhas: list[list]) -> None:
@@ -70,6 +71,8 @@ class Caderno:
         escritor.writerow(colunas)
         escritor.writerows(linhas)
         self.arquivos[f"{id_}.csv"] = texto.getvalue().encode("utf-8")
+        # As apostilas leem as mesmas linhas do resultado.json, sem passar pelo texto do CSV.
+        self.tabelas[id_] = {"colunas": list(colunas), "linhas": _simples(linhas)}
 
     def tabela_md(self, titulo: str, colunas: list[str], linhas: list[list[str]]) -> None:
         """A mesma tabela, já formatada para leitura, no relatório."""
@@ -116,6 +119,7 @@ class Caderno:
             **self.ficha,
             "arquivos": nomes,
             "resultados": self.resultados,
+            "tabelas": self.tabelas,
         }
         conteudo = self.arquivos | {
             "relatorio.md": relatorio.encode("utf-8"),

@@ -1,0 +1,197 @@
+"""Números de referência: roda as lições, guarda o que elas mediram e refaz as apostilas.
+
+O que você vai ver: as lições, uma a uma, numa pasta temporária; depois o que mudou em
+data/referencia, em apostilas/figuras e nas apostilas. Se uma lição falha, nada é trocado.
+
+Quanto demora: uns 5 minutos por modelo; só as apostilas, 1 s.
+Como rodar:    python lab/referencia.py --modelo smollm2
+               python lab/referencia.py --modelo mini --licoes 02_embeddings
+               python lab/referencia.py --so-apostilas    refaz o texto com o que já foi guardado
+               python lab/referencia.py --conferir        diz se alguma apostila está atrasada
+Código de saída: 0 se deu certo, 1 se uma lição falhou ou uma apostila está atrasada.
+"""
+
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from aula import Analisador, com_este_python, rodar_com_erros_gentis
+from nucleo import apostila, caminhos, referencia
+from nucleo.erros import ErroDoUsuario
+
+AQUI = Path(__file__).resolve().parent
+LICOES = (
+    "02_embeddings",
+    "02_contexto",
+    "02_treino",
+    "06_posicoes",
+    "06_extrapolacao",
+    "06_projecoes",
+)
+ESCOLHEM = ("02_treino", "06_posicoes", "06_extrapolacao")  # usam os modelos que elas escolhem
+LIMITE = 120_000  # bytes de uma figura: uma página com todas abre depressa num celular
+
+
+class Falhou(Exception):
+    """Uma lição não terminou bem, ou as apostilas não se refizeram; nada foi trocado."""
+
+
+# --- medir -------------------------------------------------------------------------------
+
+
+def medir(licoes: list[Path], modelo: str, trabalho: Path) -> dict[str, dict]:
+    """Roda cada lição com `modelo`, com as saídas em trabalho/LIÇÃO; devolve {lição: resultado}.
+
+    Levanta:
+        Falhou: na primeira que sai com erro, que não grava resultado ou que respondeu com outro
+        modelo.
+    """
+    resultados = {}
+    for n, licao in enumerate(licoes, 1):
+        print(f"[{n}/{len(licoes)}] {licao.stem} com {modelo}", flush=True)
+        saida = trabalho / licao.stem
+        feito = subprocess.run(
+            [sys.executable, str(licao), "--saida", str(saida)],
+            env=os.environ | {"LAB_MODELO": modelo, "PYTHONIOENCODING": "utf-8"},
+            stdout=subprocess.DEVNULL,  # o relatório vai para arquivo; a barra e os erros, para cá
+        )
+        if feito.returncode:
+            raise Falhou(f"{licao.stem} saiu com o código {feito.returncode}.")
+        resultado = json.loads((saida / "resultado.json").read_text(encoding="utf-8"))
+        quem = resultado.get("modelo", {}).get("nome", modelo)
+        if quem != modelo and licao.stem not in ESCOLHEM:
+            raise Falhou(f"{licao.stem} respondeu com {quem}, e não com {modelo}.")
+        resultados[licao.stem] = resultado
+    return resultados
+
+
+# --- guardar -----------------------------------------------------------------------------
+
+
+def citadas(modelo: str, textos: Path) -> list[str]:
+    """Os nomes das figuras deste modelo que alguma apostila cita: MODELO-LIÇÃO-FIGURA.png."""
+    padrao = re.compile(rf"figuras/({re.escape(modelo)}-[\w-]+\.png)")
+    achadas = {
+        f for md in sorted(textos.glob("*.md")) for f in padrao.findall(md.read_text("utf-8"))
+    }
+    return sorted(achadas)
+
+
+def enxugar(png: bytes) -> bytes:
+    """O mesmo PNG em menos de `LIMITE` bytes: menos cores e, se preciso, menos pontos."""
+    from PIL import Image
+
+    imagem, lado = Image.open(io.BytesIO(png)).convert("RGB"), 1.0
+    while len(png) >= LIMITE:
+        tamanho = tuple(round(x * lado) for x in imagem.size)
+        menor = imagem.resize(tamanho, Image.Resampling.LANCZOS) if lado < 1 else imagem
+        saco = io.BytesIO()
+        menor.quantize(128).save(saco, "png", optimize=True)
+        png, lado = saco.getvalue(), lado * 0.85
+    return png
+
+
+def guardar(resultados: dict[str, dict], modelo: str, trabalho: Path) -> list[Path]:
+    """Grava as referências e as figuras citadas das lições medidas; devolve os caminhos."""
+    gravados = [referencia.guardar(r, modelo, referencia.PASTA) for r in resultados.values()]
+    figuras = apostila.PASTA / "figuras"
+    figuras.mkdir(parents=True, exist_ok=True)
+    for nome in citadas(modelo, apostila.PASTA):
+        licao, figura = nome.removeprefix(modelo + "-").split("-", 1)
+        if licao in resultados:
+            (figuras / nome).write_bytes(enxugar((trabalho / licao / figura).read_bytes()))
+            gravados.append(figuras / nome)
+    return gravados
+
+
+def refazer(conferir: bool = False) -> str:
+    """Passa o cog em todas as apostilas; com `conferir`, não escreve. Devolve o que ele disse.
+
+    Levanta:
+        Falhou: um bloco deu erro ou, ao conferir, há texto atrasado.
+        ErroDoUsuario: falta o cogapp.
+    """
+    import importlib.util
+
+    if importlib.util.find_spec("cogapp") is None:
+        raise ErroDoUsuario(
+            "Falta o cogapp, que preenche os números das apostilas.",
+            "Ele é dos pacotes de manutenção, e não dos que as lições usam.",
+            com_este_python("Instale:  python -m pip install -r requirements-dev.txt"),
+        )
+    # -U: fim de linha \n também no Windows.
+    modo = ["--check"] if conferir else ["-r", "-U"]
+    textos = [p.as_posix() for p in sorted(apostila.PASTA.glob("*.md"))]
+    feito = subprocess.run(
+        [sys.executable, "-m", "cogapp", *modo, *textos],
+        cwd=caminhos.RAIZ,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    dito = (feito.stdout + feito.stderr).strip()
+    if feito.returncode:
+        raise Falhou(dito)
+    if not conferir and "changed" in dito:
+        # O tempo de leitura conta o texto que esta passada acabou de escrever.
+        return f"{dito}\n{refazer()}"
+    return dito
+
+
+def trocar(resultados: dict[str, dict], modelo: str, trabalho: Path) -> None:
+    """Guarda e refaz; se as apostilas não se refazem, tudo volta a ser o que era."""
+    antes = trabalho / "antes"
+    lugares = {antes / "r": referencia.PASTA / modelo, antes / "a": apostila.PASTA}
+    for copia, lugar in lugares.items():
+        if lugar.is_dir():
+            shutil.copytree(lugar, copia)
+    try:
+        guardar(resultados, modelo, trabalho)
+        refazer()
+    except BaseException:
+        for copia, lugar in lugares.items():
+            shutil.rmtree(lugar, ignore_errors=True)
+            if copia.is_dir():
+                shutil.copytree(copia, lugar)
+        raise
+
+
+# --- a linha de comando --------------------------------------------------------------------
+
+
+def principal() -> int:
+    p = Analisador(prog="referencia.py", description=__doc__)
+    p.add_argument("--modelo", default="smollm2", choices=list(apostila.NOMES), help="quem mede")
+    p.add_argument("--licoes", nargs="+", choices=LICOES, default=LICOES, help="só estas")
+    p.add_argument("--so-apostilas", action="store_true", help="não mede: só refaz o texto")
+    p.add_argument("--conferir", action="store_true", help="só diz se o texto está em dia")
+    args = p.parse_args()
+    try:
+        if args.so_apostilas or args.conferir:
+            print(refazer(args.conferir))
+            return 0
+        with tempfile.TemporaryDirectory(prefix="referencia-") as temporaria:
+            trabalho = Path(temporaria)
+            resultados = medir([AQUI / f"{x}.py" for x in args.licoes], args.modelo, trabalho)
+            trocar(resultados, args.modelo, trabalho)
+    except Falhou as erro:
+        if args.conferir:
+            print(
+                f"{erro}\n\n" + com_este_python("Refaça:  python lab/referencia.py --so-apostilas")
+            )
+        else:
+            print(f"{erro}\n\nNada foi trocado.", file=sys.stderr)
+        return 1
+    print(f"Guardado em data/referencia/{args.modelo}; apostilas em dia.")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(rodar_com_erros_gentis(principal))

@@ -1,0 +1,238 @@
+"""Os números de referência: guardados inteiros, medidos por lições de verdade, trocados ou nada."""
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import referencia as script
+from conftest import LAB, RAIZ
+from nucleo import apostila, referencia
+from nucleo.erros import ErroDoUsuario
+
+pytestmark = pytest.mark.unit
+
+RESULTADO = {
+    "licao": "02_teste",
+    "comando": "python lab/02_teste.py --saida /tmp/x",
+    "quando": "2026-11-30 09:00",
+    "versoes": {"torch": "2.13.0"},
+    "segundos": 3.2,
+    "arquivos": ["t.csv"],
+    "resultados": [
+        {"id": "a", "valor": 0.1234567890123, "modelo": "mini"},
+        {"id": "b", "valor": 1.0, "modelo": "mini"},
+        {"id": "b", "valor": 2.0, "modelo": "smollm2"},
+    ],
+    "tabelas": {
+        "t": {"colunas": ["token", "cosseno"], "linhas": [["' king'", 0.5], ["[\n ]", None]]},
+        "tempo": {"colunas": ["como", "milissegundos"], "linhas": [["W[i]", 0.01]]},
+    },
+}
+
+
+def test_guarda_a_medida_e_esquece_a_execucao(tmp_path):
+    referencia.guardar(RESULTADO, "mini", tmp_path)
+    lido = referencia.ler("02_teste", "mini", tmp_path)
+    assert set(lido) == {"licao", "versoes", "resultados", "tabelas"}
+    assert lido["resultados"] == RESULTADO["resultados"]
+    # O cronômetro fica de fora: mudaria a cada execução sem que nada tivesse mudado.
+    assert lido["tabelas"] == {"t": RESULTADO["tabelas"]["t"]}
+    assert referencia.valor("02_teste", "a", "mini", pasta=tmp_path) == 0.1234567890123
+    assert referencia.tabela("02_teste", "t", "mini", tmp_path)[0] == {
+        "token": "' king'",
+        "cosseno": 0.5,
+    }
+    assert [p.name for p in (tmp_path / "mini").iterdir()] == ["02_teste.json"]
+
+
+def test_um_id_de_dois_modelos_pede_qual(tmp_path):
+    referencia.guardar(RESULTADO, "mini", tmp_path)
+    with pytest.raises(KeyError, match="2 resultados"):
+        referencia.valor("02_teste", "b", "mini", pasta=tmp_path)
+    assert referencia.valor("02_teste", "b", "mini", "smollm2", tmp_path) == 2.0
+    with pytest.raises(KeyError):
+        referencia.valor("02_teste", "não há", "mini", pasta=tmp_path)
+
+
+def test_o_que_nao_foi_guardado_diz_como_guardar(tmp_path):
+    with pytest.raises(ErroDoUsuario) as erro:
+        referencia.ler("02_teste", "gpt2", tmp_path)
+    assert "make referencia MODELO=gpt2" in erro.value.o_que_fazer
+
+
+simples = st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+
+
+@settings(max_examples=25, deadline=None)
+@given(linhas=st.lists(st.lists(simples, min_size=2, max_size=2), max_size=4))
+def test_uma_linha_por_linha_nao_muda_valor_nenhum(linhas):
+    # Colchetes, aspas e quebras dentro de um token não podem confundir quem junta as linhas.
+    texto = json.dumps({"linhas": linhas, "x": [["[", "\n  ]"]]}, ensure_ascii=False, indent=1)
+    junto = referencia._uma_linha_por_linha(texto)
+    assert json.loads(junto) == json.loads(texto)
+    assert len(junto.splitlines()) <= len(texto.splitlines())
+
+
+def test_toda_tabela_mostrada_vai_ao_resultado(tmp_path):
+    from nucleo.saida import Caderno
+
+    c = Caderno("x", "X")
+    c.csv("t", ["a", "b"], [[np.float64(0.25), None], [float("nan"), "s"]])
+    c.gravar(tmp_path)
+    dados = json.loads((tmp_path / "resultado.json").read_text("utf-8"))
+    assert dados["tabelas"] == {"t": {"colunas": ["a", "b"], "linhas": [[0.25, None], [None, "s"]]}}
+
+
+# --- medir ---------------------------------------------------------------------------------
+
+# Uma lição de verdade, com a Aula do laboratório, só que curta.
+LICAO = """
+    \"\"\"Lição de teste.\"\"\"
+    import os, sys
+    sys.path.insert(0, {lab!r})
+    from aula import Aula
+    aula = Aula("02_teste", __doc__, {{1: "Uma"}})
+    aula.secao(1)
+    aula._modelo = os.environ["LAB_MODELO"]
+    aula.caderno.ficha["modelo"] = {{"nome": {quem}}}
+    aula.tabela("t", "T", {{"a": str}}, [["x"]])
+    aula.resultado("um", 41 + 1)
+    {fim}
+    aula.terminar()
+"""
+
+
+def licao(pasta, quem='os.environ["LAB_MODELO"]', fim=""):
+    arquivo = pasta / "02_teste.py"
+    arquivo.write_text(
+        textwrap.dedent(LICAO.format(lab=str(LAB), quem=quem, fim=fim)), encoding="utf-8"
+    )
+    return arquivo
+
+
+@pytest.mark.cli
+def test_mede_com_o_modelo_pedido(tmp_path):
+    medido = script.medir([licao(tmp_path)], "mini", tmp_path / "fora com espaço")
+    assert medido["02_teste"]["resultados"][0]["valor"] == 42
+    assert medido["02_teste"]["resultados"][0]["modelo"] == "mini"
+    assert medido["02_teste"]["tabelas"]["t"]["linhas"] == [["x"]]
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize(
+    "mudanca, dito",
+    [({"fim": "sys.exit(2)"}, "código 2"), ({"quem": "'smollm2'"}, "respondeu com smollm2")],
+)
+def test_licao_que_nao_serve_para_tudo(tmp_path, mudanca, dito):
+    with pytest.raises(script.Falhou, match=dito):
+        script.medir([licao(tmp_path, **mudanca)], "mini", tmp_path / "t")
+
+
+# --- trocar tudo ou nada ---------------------------------------------------------------------
+
+
+def retrato(*pastas):
+    return {p: p.read_bytes() for pasta in pastas for p in pasta.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def oficina(tmp_path, monkeypatch):
+    """Um laboratório pequeno: uma apostila que cita um número e uma figura."""
+    textos, dados = tmp_path / "apostilas", tmp_path / "referencia"
+    monkeypatch.setattr(apostila, "PASTA", textos)
+    monkeypatch.setattr(referencia, "PASTA", dados)
+    textos.mkdir()
+    (textos / "a.md").write_text(
+        f"<!--[[[cog\nimport json\nd = json.load(open({str(dados / 'mini' / '02_teste.json')!r}))\n"
+        "cog.outl(str(d['resultados'][0]['valor']))\nassert d['resultados'][0]['valor'] < 1\n]]]-->\n"
+        "<!--[[[end]]]-->\n![um desenho](figuras/mini-02_teste-f.png)\n",
+        encoding="utf-8",
+    )
+    trabalho = tmp_path / "trabalho"
+    (trabalho / "02_teste").mkdir(parents=True)
+    (trabalho / "02_teste" / "f.png").write_bytes(desenho(40))
+    return textos, dados, trabalho
+
+
+def desenho(lado, cor=None):
+    from PIL import Image
+
+    pontos = np.random.default_rng(1).integers(0, 255, (lado, lado, 3), dtype=np.uint8)
+    saco = io.BytesIO()
+    Image.fromarray(pontos if cor is None else np.full_like(pontos, cor)).save(saco, "png")
+    return saco.getvalue()
+
+
+@pytest.mark.cli
+def test_troca_numero_figura_e_texto(oficina):
+    textos, dados, trabalho = oficina
+    script.trocar({"02_teste": RESULTADO}, "mini", trabalho)
+    assert "0.1234567890123" in (textos / "a.md").read_text("utf-8").split("]]]-->")[1]
+    assert (textos / "figuras" / "mini-02_teste-f.png").read_bytes() == desenho(40)
+    assert referencia.valor("02_teste", "a", "mini", pasta=dados) == 0.1234567890123
+
+
+@pytest.mark.cli
+def test_se_o_texto_nao_se_refaz_nada_muda(oficina):
+    textos, dados, trabalho = oficina
+    script.trocar({"02_teste": RESULTADO}, "mini", trabalho)
+    antes = retrato(textos, dados)
+    shutil.rmtree(trabalho / "antes")
+    (trabalho / "02_teste" / "f.png").write_bytes(desenho(50))
+    # O número novo desmente a frase, e o assert do bloco acusa.
+    outro = RESULTADO | {"resultados": [{"id": "a", "valor": 3.0, "modelo": "mini"}]}
+    with pytest.raises(script.Falhou, match="AssertionError"):
+        script.trocar({"02_teste": outro}, "mini", trabalho)
+    assert retrato(textos, dados) == antes
+
+
+def test_figura_pesada_emagrece_e_continua_a_mesma():
+    from PIL import Image
+
+    magra = script.enxugar(desenho(260))
+    assert len(desenho(260)) > script.LIMITE > len(magra)
+    assert Image.open(io.BytesIO(magra)).size[0] > 60
+    lisa = desenho(80, cor=200)
+    assert script.enxugar(lisa) == lisa  # a que já cabe não se mexe
+
+
+def test_so_as_figuras_citadas_deste_modelo(tmp_path):
+    (tmp_path / "a.md").write_text(
+        "![x](figuras/mini-02_e-4_mapa.png) e figuras/gpt2-02_e-1.png", "utf-8"
+    )
+    assert script.citadas("mini", tmp_path) == ["mini-02_e-4_mapa.png"]
+    assert script.citadas("gpt2", tmp_path) == ["gpt2-02_e-1.png"]
+    assert script.citadas("smollm2", tmp_path) == []
+
+
+@pytest.mark.cli
+def test_modelo_que_nao_existe():
+    errado = subprocess.run(
+        [sys.executable, "lab/referencia.py", "--modelo", "gpt5"],
+        cwd=RAIZ,
+        capture_output=True,
+        encoding="utf-8",
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+    )
+    assert errado.returncode == 2 and "escolha entre" in errado.stderr
+    assert "Traceback" not in errado.stderr
+
+
+def test_licao_que_falha_nao_troca_nada(monkeypatch, capsys, tmp_path):
+    # A lição de verdade falha como falharia sem o modelo à mão: com o código 2.
+    falha = licao(tmp_path, fim="sys.exit(2)").rename(tmp_path / "02_embeddings.py")
+    monkeypatch.setattr(script, "AQUI", falha.parent)
+    monkeypatch.setattr(sys, "argv", ["referencia.py", "--licoes", "02_embeddings"])
+    antes = retrato(referencia.PASTA, apostila.PASTA)
+    assert script.principal() == 1
+    assert "Nada foi trocado" in capsys.readouterr().err
+    assert retrato(referencia.PASTA, apostila.PASTA) == antes
