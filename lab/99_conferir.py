@@ -36,7 +36,7 @@ def opcoes(p):
 
 aula = Aula("99_conferir", __doc__, SECOES, opcoes)
 
-from nucleo import afirmacoes, conferencia, modelos, referencia
+from nucleo import afirmacoes, conferencia, errata, modelos, referencia
 from nucleo.erros import ErroDoUsuario
 from nucleo.medidas import Contexto, Resultados
 
@@ -124,7 +124,7 @@ if aula.secao("resumo"):
 # %% Guardar tudo
 if not aula.args.afirmacao and conferidas:
     aula.caderno.csv("afirmacoes", *conferencia.tabela_inteira(conferidas))
-    texto = conferencia.errata({"resultados": aula.caderno.resultados})
+    texto = errata.em_markdown({"resultados": aula.caderno.resultados})
     aula.guardar("errata.md", texto.encode("utf-8"), "o que corrigir, com a medida de hoje")
 aula.terminar()
 if aula.args.guardar:

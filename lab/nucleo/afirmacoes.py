@@ -40,7 +40,8 @@ def escrever(valor, formato: str = "") -> str:
     if isinstance(valor, (list, tuple)):
         return ", ".join(escrever(v, formato) for v in valor)
     if not isinstance(valor, (int, float)):
-        return str(valor)
+        # O espaço da frente faz parte do token: só se vê entre aspas.
+        return f"'{valor}'" if valor != valor.strip() else valor
     if formato == "%":
         return porcento(valor)
     if formato == "e":

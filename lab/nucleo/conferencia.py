@@ -11,7 +11,6 @@ from nucleo import medidas_02, medidas_06, modelos  # noqa: F401
 from nucleo.afirmacoes import (
     CONFERE,
     EM_PARTE,
-    HIPOTESE,
     LACUNA,
     NAO_CONFERE,
     NAO_MEDIDO,
@@ -210,48 +209,6 @@ def conferir_mudancas(mudaram: list[tuple[str, str, str]]) -> list[Conferencia]:
 def erradas(conferidas: list[Conferida]) -> list[Conferida]:
     """As que não conferem, ou só em parte."""
     return [c for c in conferidas if c.veredito in (EM_PARTE, NAO_CONFERE)]
-
-
-# --- a errata ----------------------------------------------------------------------------
-
-NA_ERRATA = (NAO_CONFERE, EM_PARTE, HIPOTESE)
-
-
-def errata(resultado: dict) -> str:
-    """A errata em Markdown, de um resultado.json desta conferência: uma entrada por correção."""
-    partes = []
-    for n, titulo in ((2, "Apostila 02"), (6, "Capítulo 6")):
-        entradas = [_entrada(r) for r in resultado["resultados"]
-                    if r.get("apostila") == n and r["veredito"] in NA_ERRATA]  # fmt: skip
-        partes += [f"## {titulo}", *(entradas or ["Nada a corrigir."])]
-    return "\n\n".join(partes) + "\n"
-
-
-_DE_ONDE = {PUBLICADO: ", publicado", GUARDADO: ", medido por nós antes"}
-
-
-def _entrada(r: dict) -> str:
-    linhas = [f"- **Dizia:** {r['diz']}"]
-    if r["valores"]:
-        quem = "" if r["modelo"] == "—" else f" ({r['modelo']}{_DE_ONDE.get(r['origem'], '')})"
-        linhas.append(f"- **Medimos:** {r['medido']}{quem}. {r['frase']}")
-    else:
-        linhas.append(f"- **O que se sabe:** {r['frase']}")
-    if r["certo"]:
-        linhas.append(f"- **O certo:** {r['certo']}")
-    linhas.append(f"- **Como ver:** `{r['ver']}`")
-    return f"### {r['na_apostila']} · {r['veredito']} · `{r['id']}`\n\n" + "\n".join(linhas)
-
-
-def errata_do_repositorio() -> str:
-    """A errata da referência guardada do modelo mais perto do curso (GPT-2, SmolLM2, mini)."""
-    from nucleo import referencia
-
-    for nome in ("gpt2", "smollm2", "mini"):
-        if referencia.arquivo("99_conferir", nome).is_file():
-            guardado = referencia.ler("99_conferir", nome)
-            return f"Medido com o modelo **{nome}**.\n\n{errata(guardado)}"
-    raise FileNotFoundError("data/referencia não tem a 99_conferir de modelo nenhum")
 
 
 def escolher(afirmacoes: list[Afirmacao], id_: str) -> Afirmacao:
