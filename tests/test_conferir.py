@@ -36,7 +36,7 @@ ERROS_CONHECIDOS = {
     "d_impar": EM_PARTE,
     "endereco_prova": EM_PARTE,  # no meta é 0 para todos
 }
-DE_LICOES = {"log_e_estavel", "senoide_longe_02", "senoide_longe_6"}  # precisam de resultado lido
+DE_LICOES = {"senoide_longe_02", "senoide_longe_6"}  # precisam de resultado lido
 
 
 def afirmacao(**mudancas):
@@ -207,6 +207,18 @@ def test_uma_medida_que_mente_muda_o_veredito(monkeypatch):
     monkeypatch.setitem(MEDIDAS, "tokens_da_frase", mentira)
     mentida = conferencia.conferir(POR_ID["brasil_5_tokens"], contexto())
     assert mentida.veredito == CONFERE and mentida.certo == ""
+
+
+@pytest.mark.unit
+def test_sem_a_licao_responde_a_conta_barata_e_com_ela_o_resultado(tmp_path):
+    a = POR_ID["log_e_estavel"]
+    sem = conferencia.conferir(a, contexto())
+    assert sem.medida.origem == "agora" and sem.veredito == NAO_CONFERE
+    ids = ("erro_relativo_exp_log", "erro_relativo_potencia")
+    linhas = [{"id": i, "valor": v, "modelo": "—"} for i, v in zip(ids, (1e-8, 1e-7), strict=True)]
+    gravar(tmp_path / "06_posicoes", "06_posicoes", linhas)
+    com = conferencia.conferir(a, contexto(saidas=tmp_path))
+    assert com.medida.origem == "outputs" and com.veredito == CONFERE
 
 
 @pytest.mark.unit

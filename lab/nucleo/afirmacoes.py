@@ -127,7 +127,8 @@ class Afirmacao:
     """Uma frase conferível de uma apostila, e como se confere.
 
     `resultados` são números que uma lição já mede: {nome: {licao, id, de, campo}}. `medida` é o
-    nome de uma função registrada em `medidas`. `reserva` é a que serve quando o modelo não está
+    nome de uma função registrada em `medidas`; com as duas, a função responde se a lição ainda não
+    rodou. `reserva` é a que serve quando o modelo não está
     aqui (o publicado, ou o que medimos antes e guardamos). `publicado` são números de um artigo.
     """
 
@@ -226,7 +227,8 @@ def _uma(dados: dict, n: int, arquivo: Path) -> Afirmacao:
         raise _ruim(arquivo, f"{quem}: «onde» é um destes: {', '.join(ONDE)}")
     hipotese = dados.get("hipotese", False)
     fontes = [c for c in ("medida", "resultados", "publicado") if dados.get(c)]
-    if len(fontes) > 1 or (not fontes and not hipotese):
+    sobram = len(fontes) > 1 and fontes != ["medida", "resultados"]
+    if sobram or (not fontes and not hipotese):
         raise _ruim(
             arquivo, f"{quem}: diga um entre «medida», «resultados» e «publicado» (veio {fontes})"
         )

@@ -46,22 +46,23 @@ class _Registrada:
     funcao: Callable
     modelo: str
     origem: str
+    fonte: str = ""
 
 
 MEDIDAS: dict[str, _Registrada] = {}
 
 
-def medida(modelo: str = "", origem: str = AGORA):
+def medida(modelo: str = "", origem: str = AGORA, fonte: str = "data/gpt2_medido/fatos.json"):
     """Registra uma função de medida: recebe o `Contexto` e os argumentos, devolve {nome: valor}.
 
     `modelo` é de quem é o número quando não é o modelo de hoje ("gpt2, arquitetura"). A função
-    levanta `NaoMedido` quando o modelo não serve.
+    levanta `NaoMedido` quando o modelo não serve. `fonte` é a do número guardado ou publicado.
     """
 
     def registrar(funcao):
         if funcao.__name__ in MEDIDAS:
             raise ValueError(f"medida repetida: {funcao.__name__}")
-        MEDIDAS[funcao.__name__] = _Registrada(funcao, modelo, origem)
+        MEDIDAS[funcao.__name__] = _Registrada(funcao, modelo, origem, fonte)
         return funcao
 
     return registrar
@@ -208,9 +209,7 @@ class Contexto:
             quem = r.modelo or (self.dono.nome if onde == "com wpe" else self.modelo.nome)
             if onde == "nenhum" and not r.modelo:
                 quem = "—"
-            fonte = f"nucleo: {nome}"
-            if r.origem in (GUARDADO, PUBLICADO):
-                fonte = "data/gpt2_medido/fatos.json"
+            fonte = r.fonte if r.origem in (GUARDADO, PUBLICADO) else f"nucleo: {nome}"
             self._feitas[chave] = Medida(_simples(valores), quem, r.origem, fonte)
         return self._feitas[chave]
 

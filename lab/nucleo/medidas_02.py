@@ -191,6 +191,36 @@ def contas_da_consulta(ctx: Contexto) -> dict:
     }
 
 
+# --- o que a lição também mede: respondem quando ela ainda não rodou ----------------------
+
+
+@medida()
+def embaralho(ctx: Contexto) -> dict:
+    """A diferença entre os vetores de uma frase antes e depois de embaralhar o vocabulário."""
+    return {"diferenca": exp.embaralhar(ctx.modelo, ctx.palavras.listas["frase"], SEMENTE).diferenca}  # fmt: skip
+
+
+@medida()
+def distancias_onehot(ctx: Contexto) -> dict:
+    """A menor e a maior distância entre os one-hot dos tokens da frase do modelo."""
+    ids = ctx.modelo.tokenizador.ids(ctx.palavras.listas["frase"])
+    menor, maior = exp.conferir_onehot(ids, ctx.modelo.V)
+    return {"menor": menor.medido, "maior": maior.medido}
+
+
+@medida()
+def consulta(ctx: Contexto) -> dict:
+    """A diferença entre onehot(i)ᵀ · W e W[i], na palavra de exemplo do modelo."""
+    forma = exp.forma_do_exemplo(ctx.modelo.tokenizador, ctx.palavras)
+    return {"diferenca": exp.custo_da_consulta(ctx.modelo.wte, forma.id, 1).diferenca}
+
+
+@medida()
+def cosseno_medio(ctx: Contexto) -> dict:
+    """O cosseno médio entre todos os pares de linhas de wte."""
+    return {"media": vetores.anisotropia(ctx.modelo.wte, ctx.normas)}
+
+
 # --- a wte do modelo de hoje -------------------------------------------------------------
 
 

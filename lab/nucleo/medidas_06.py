@@ -5,13 +5,15 @@ Como em `medidas_02`: cada função devolve {nome: valor} e reusa os experimento
 
 from __future__ import annotations
 
+import json
+
 import torch
 from torch import nn
 
-from nucleo import arquitetura, permutacao, posicoes, rope
+from nucleo import arquitetura, caminhos, permutacao, posicoes, rope
 from nucleo import experimentos_06 as exp
 from nucleo import experimentos_rope as giro
-from nucleo.medidas import Contexto, NaoMedido, medida
+from nucleo.medidas import PUBLICADO, Contexto, NaoMedido, medida
 
 D, SEMENTE = 64, 6  # os da lição 06_posicoes
 SORTEADOS = "pesos sorteados"
@@ -95,6 +97,22 @@ def comprimentos_de_onda(ctx: Contexto, d: int) -> dict:
     return {"menor": float(ondas.min()), "maior": float(ondas.max()), "diferentes": len(ondas.unique())}  # fmt: skip
 
 
+@medida()
+def senoides_conferidas(ctx: Contexto) -> dict:
+    """As diferenças da lição: a tabela contra a fórmula e o XLM, e M(k) · PE contra PE adiante."""
+    nomes = ("a_mao", "xlm", "um", "sete", "cem")
+    return dict(zip(nomes, (c.medido for c in exp.conferir_senoides(D, 128)), strict=False))
+
+
+@medida("", PUBLICADO, "Press et al. 2021, WikiText-103 (data/extrapolacao/publicados.json)")
+def senoides_publicadas(ctx: Contexto) -> dict:
+    """A perplexidade publicada de um modelo senoidal no treino e além dele, e a razão."""
+    arquivo = caminhos.DADOS / "extrapolacao" / "publicados.json"
+    linhas = json.loads(arquivo.read_text(encoding="utf-8"))["press"]["linhas"]
+    s = next(x for x in linhas if x["esquema"] == "senoidal")
+    return {"antes": s["no_treino"], "depois": s["depois"], "em": s["em"], "razao": s["depois"] / s["no_treino"]}  # fmt: skip
+
+
 @medida("bert (arquitetura)")
 def posicoes_do_bert(ctx: Contexto) -> dict:
     """A tabela de posições do BERT da biblioteca é um parâmetro que se treina?"""
@@ -113,6 +131,20 @@ def equilibrio_da_referencia(ctx: Contexto) -> dict:
 
 
 # --- o código de referência --------------------------------------------------------------
+
+
+@medida()
+def erro_das_frequencias(ctx: Contexto, d: int) -> dict:
+    """O maior erro relativo das frequências em float32, por exp(log) e pela potência direta."""
+    return {nome: exp.erro_das_frequencias(d, nome) for nome in ("exp_log", "potencia")}
+
+
+@medida()
+def somas_conferidas(ctx: Contexto) -> dict:
+    """A soma com broadcasting contra três laços, e o dropout de 10 % no treino e ao avaliar."""
+    zerada, _, avaliacao = exp.dropout_medido(0.1, SEMENTE)
+    return {"diferenca": exp.broadcasting(30, 16, 7, 2).medido,
+            "treino": zerada.medido, "avaliacao": avaliacao.medido}  # fmt: skip
 
 
 @medida()
@@ -203,6 +235,13 @@ def formas_da_entrada(ctx: Contexto) -> dict:
 
 
 # --- RoPE --------------------------------------------------------------------------------
+
+
+@medida()
+def rope_conferido(ctx: Contexto) -> dict:
+    """As diferenças da lição: RoPE contra a matriz 2 × 2, a norma, e q·k deslocado de uma posição."""
+    c = giro.conferir_rope(D, 48, SEMENTE)
+    return {"lento": c[0].medido, "norma": c[5].medido, "diferenca": c[6].medido}
 
 
 @medida("gpt-j e llama (código da biblioteca)")
