@@ -309,7 +309,7 @@ def test_tokens_contra_a_biblioteca_direto():
     frase = "O Brasil é gigante"
     assert medidas_02.tokens_da_frase(ctx, frase)["tokens"] == len(bpe.encode(frase).ids) == 6
     gato = medidas_02.token_de_um_id(ctx, 4899, " gato")
-    assert gato["ids"] == bpe.encode(" gato").ids == [308, 5549]
+    assert gato["ids"] == [str(i) for i in bpe.encode(" gato").ids] == ["308", "5549"]
     assert gato["texto"] == bpe.decode([4899]) == " tools" and gato["primeiro"] == " g"
     assert medidas_02.token_de_um_id(ctx, 5257, " cachorro")["texto"] == " managed"
     assert medidas_02.vocabulario(ctx)["tokens"] == 50257

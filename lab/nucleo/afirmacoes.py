@@ -44,8 +44,10 @@ def escrever(valor, formato: str = "") -> str:
         return f"'{valor}'" if valor != valor.strip() else valor
     if formato == "%":
         return porcento(valor)
-    if formato == "e":
+    if formato == "e" and abs(valor) < 0.01:
         return cientifico(valor)
+    if formato == "e":
+        formato = "3"  # a notação curta é para diferenças quase nulas
     if formato:
         return decimal(valor, int(formato))
     return inteiro(valor) if isinstance(valor, int) else decimal(valor)

@@ -136,7 +136,7 @@ def tabelas_do_xl(ctx: Contexto) -> dict:
 def token_de_um_id(ctx: Contexto, id: int, palavra: str) -> dict:
     """O que o id escreve no vocabulário do GPT-2, e em quantos tokens a palavra se parte."""
     ids = ctx.gpt2.ids(palavra)
-    return {"texto": ctx.gpt2.texto(id), "ids": ids, "tokens": len(ids), "primeiro": ctx.gpt2.texto(ids[0])}  # fmt: skip
+    return {"texto": ctx.gpt2.texto(id), "ids": [str(i) for i in ids], "tokens": len(ids), "primeiro": ctx.gpt2.texto(ids[0])}  # fmt: skip
 
 
 @medida(TOKENIZADOR)
@@ -257,6 +257,13 @@ def _que_cabem(ctx: Contexto, en: list, pt: list) -> list:
     if not cabem:
         raise NaoMedido(f"as palavras não são um token só no {ctx.modelo.nome}; no gpt2 são")
     return cabem
+
+
+@medida()
+def sentido_contra_oposto(ctx: Contexto, parecidas: dict, opostas: dict) -> dict:
+    """O cosseno médio de pares de sentido parecido, o de pares opostos, e o de palavras comuns."""
+    um, outro = pares_de_palavras(ctx, **parecidas), pares_de_palavras(ctx, **opostas)
+    return {"parecidas": um["media"], "opostas": outro["media"], "comuns": um["comuns"]}
 
 
 @medida()
