@@ -175,6 +175,7 @@ class _Somadora(nn.Module):
         self.peso = nn.Parameter(torch.ones(d))
 
     def forward(self, x):
+        """(B, T, d) -> (B, T, d): um peso treinável, para o otimizador ter o que mudar, e a soma."""
         return x * self.peso + self.pe[:, : x.shape[1]]
 
 
