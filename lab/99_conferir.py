@@ -36,14 +36,13 @@ def opcoes(p):
 
 aula = Aula("99_conferir", __doc__, SECOES, opcoes)
 
-from nucleo import afirmacoes, conferencia, errata, modelos, referencia
+from nucleo import afirmacoes
 from nucleo.erros import ErroDoUsuario
-from nucleo.medidas import Contexto, Resultados
 
 todas = afirmacoes.ler()
 if aula.args.afirmacao:
     # Um id errado é dito já, antes de abrir o modelo.
-    todas = [conferencia.escolher(todas, aula.args.afirmacao)]
+    todas = [afirmacoes.escolher(todas, aula.args.afirmacao)]
     aula.so_esta(todas[0].apostila)
 elif aula.args.apostila:
     aula.so_esta(aula.args.apostila)
@@ -54,6 +53,9 @@ if aula.args.guardar and aula.args.secao:
         "Rode só com o modelo:  python lab/99_conferir.py --modelo smollm2 --guardar",
     )
 todas = [a for a in todas if not {2, 6} & set(aula.args.secao or ()) or aula.pediu(a.apostila)]
+
+from nucleo import conferencia, errata, modelos, referencia
+from nucleo.medidas import Contexto, Resultados
 
 modelo = aula.abrir_modelo()
 ctx = Contexto(modelo, Resultados(modelo.nome, None) if aula.args.guardar else None)

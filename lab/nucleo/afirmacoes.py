@@ -206,6 +206,25 @@ def ler(arquivo: Path = ARQUIVO) -> list[Afirmacao]:
     return prontas
 
 
+def escolher(afirmacoes: list[Afirmacao], id_: str) -> Afirmacao:
+    """A afirmação com esse id.
+
+    Levanta:
+        ErroDoUsuario: não há; a mensagem sugere os mais parecidos.
+    """
+    import difflib
+
+    for a in afirmacoes:
+        if a.id == id_:
+            return a
+    perto = difflib.get_close_matches(id_, [a.id for a in afirmacoes], 3, 0.4)
+    raise ErroDoUsuario(
+        f"Não há afirmação com o id {id_!r}.",
+        f"São {len(afirmacoes)}; a tabela da lição mostra todos os ids.",
+        f"Quis dizer {', '.join(perto)}?" if perto else "Veja os ids:  python lab/99_conferir.py",
+    )
+
+
 def _ruim(arquivo: Path, por_que: str) -> ErroDoUsuario:
     return ErroDoUsuario(
         f"Não consegui usar {arquivo.name}.",

@@ -19,7 +19,6 @@ from nucleo.afirmacoes import (
     julgar,
     preencher,
 )
-from nucleo.erros import ErroDoUsuario
 from nucleo.medidas import GUARDADO, PUBLICADO, Contexto, Medida, NaoMedido
 from nucleo.saida import Conferencia, Quadro
 from nucleo.unidades import inteiro
@@ -213,22 +212,3 @@ def conferir_mudancas(mudaram: list[tuple[str, str, str]]) -> list[Conferencia]:
 def erradas(conferidas: list[Conferida]) -> list[Conferida]:
     """As que não conferem, ou só em parte."""
     return [c for c in conferidas if c.veredito in (EM_PARTE, NAO_CONFERE)]
-
-
-def escolher(afirmacoes: list[Afirmacao], id_: str) -> Afirmacao:
-    """A afirmação com esse id.
-
-    Levanta:
-        ErroDoUsuario: não há; a mensagem sugere os mais parecidos.
-    """
-    import difflib
-
-    for a in afirmacoes:
-        if a.id == id_:
-            return a
-    perto = difflib.get_close_matches(id_, [a.id for a in afirmacoes], 3, 0.4)
-    raise ErroDoUsuario(
-        f"Não há afirmação com o id {id_!r}.",
-        f"São {len(afirmacoes)}; a tabela da lição mostra todos os ids.",
-        f"Quis dizer {', '.join(perto)}?" if perto else "Veja os ids:  python lab/99_conferir.py",
-    )

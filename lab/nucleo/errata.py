@@ -29,7 +29,7 @@ _DE_ONDE = {PUBLICADO: ", publicado", GUARDADO: ", medido por nós antes"}
 def _entrada(r: dict) -> str:
     linhas = [f"- **Dizia:** {r['diz']}"]
     if r["valores"]:
-        quem = "" if r["modelo"] == "—" else f" ({r['modelo']}{_DE_ONDE.get(r['origem'], '')})"
+        quem = "" if r["modelo"] == "—" else f" — {r['modelo']}{_DE_ONDE.get(r['origem'], '')}"
         linhas.append(f"- **Medimos:** {r['medido']}{quem}. {r['frase']}")
     else:
         linhas.append(f"- **O que se sabe:** {r['frase']}")
