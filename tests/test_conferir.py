@@ -290,6 +290,34 @@ def test_sem_o_gpt2_o_numero_dele_e_dito_publicado_ou_guardado():
 
 
 @pytest.mark.unit
+def test_com_o_gpt2_as_mesmas_linhas_se_medem():
+    # Uma tabela sorteada com o tokenizador verdadeiro: os valores se conferem por outra conta.
+    import numpy as np
+
+    from nucleo import modelos
+
+    W, wpe = (
+        np.random.default_rng(3).standard_normal(f).astype("f4") for f in ((50257, 8), (1024, 8))
+    )
+    modelo = SimpleNamespace(
+        nome="gpt2", wte=W, wpe=wpe, tokenizador=modelos.tokenizador_gpt2(), primeira_posicao=0
+    )
+    ctx = Contexto(modelo, Resultados("gpt2", None, RAIZ / "nada"))
+    modelo.do_hub, modelo.d = True, 8
+    assert not ctx.e_o_gpt2  # diz que é, e os números não são
+    ctx.e_o_gpt2 = True
+    for a in (a for a in TODAS if a.onde == "gpt2"):
+        c = conferencia.conferir(a, ctx)
+        assert (c.medida.modelo, c.medida.origem) == ("gpt2", "agora"), a.id
+        assert set(c.valores) == set(MEDIDAS[a.reserva].funcao(ctx)), a.id
+    alvo = W[5822] - W[582] + W[2415]  # king, man, woman, pelos ids publicados
+    cossenos = W @ alvo / np.linalg.norm(W, axis=1) / np.linalg.norm(alvo)
+    r = medidas_02.rainha_no_gpt2(ctx)
+    assert r["queen"] == pytest.approx(cossenos[16599], abs=1e-5)
+    assert r["lugar_queen"] == int((np.argsort(-cossenos) == 16599).argmax()) + 1
+
+
+@pytest.mark.unit
 def test_guardado_e_o_que_se_mede_na_wpe_verdadeira(wpe_verdadeira):
     modelo = SimpleNamespace(nome="gpt2", wpe=wpe_verdadeira, primeira_posicao=0)
     medido = medidas_02.linhas_de_wpe(SimpleNamespace(modelo=modelo))
