@@ -154,7 +154,8 @@ if aula.secao(3):
     for p in provadas:
         nome, r = p.leitura.palavra.palavra, p.palavra
         aula.resultado(f"lacuna_{nome}", r.lacuna[r.melhor], "cosseno", camada=r.melhor)
-        aula.resultado(f"p_{nome}", r.p[r.melhor], "", camada=r.melhor)
+        fundura = r.melhor / p.leitura.ultima  # 0 é a entrada, 1 a última camada
+        aula.resultado(f"p_{nome}", r.p[r.melhor], "", camada=r.melhor, profundidade=fundura)
         aula.resultado(f"acertos_{nome}", r.acertos[r.melhor], "fração", camada=r.melhor)
         aula.resultado(f"primeira_camada_{nome}", r.primeira(LIMITE), "camada")
     aula.figura("3_separacao", "separação por camada", fig.separacao, provadas, modelo.nome, LIMITE)

@@ -126,6 +126,7 @@ if aula.secao(4) and esticadas:
     )
     melhor = min(exp.nomes(esticadas), key=lambda nome: exp.variacao(esticadas, nome, 1024))
     aula.resultado("melhor_receita_1024", melhor)
+    aula.resultado("delta_1024_esticado", exp.variacao(esticadas, melhor, 1024), "nats")
     custo = exp.media(esticadas["NTK, fator 8", 128]) - exp.media(esticadas["sem esticar", 128])
     aula.repare(
         f"em 1024, a melhor receita é «{melhor}» ({decimal(exp.variacao(esticadas, melhor, 1024))} nats "

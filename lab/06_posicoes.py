@@ -175,6 +175,8 @@ if aula.secao("6.5"):
             medidos.append(exp.sem_posicao(modelo, exp.trecho(lingua), ordens))
             aula.resultado("perda_com_posicao", medidos[-1][2], "nats por token")
             aula.resultado("perda_sem_posicao", medidos[-1][3], "nats por token")
+            aula.resultado("ordens_com_posicao", medidos[-1][5], "variação total")
+            aula.resultado("ordens_sem_posicao", medidos[-1][6], "variação total")
     if medidos:
         aula.quadro("65_sem_posicao", exp.quadro_sem_posicao(medidos))
         aula.repare(exp.frase_sem_posicao(medidos))

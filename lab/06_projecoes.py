@@ -142,6 +142,8 @@ if aula.secao(3):
 
     todos = desenhos() | {"pontos ao acaso": exp.ao_acaso(pontos.n, SEMENTE)}
     quadro = exp.distorcao(pontos, todos, ks)
+    for desenho, k, confianca, *_ in quadro.linhas:
+        aula.resultado(f"confianca_{desenho}_k{k}", confianca, "fração")
     if sem_umap:
         quadro.linhas.append([f"UMAP: {sem_umap}", *[None] * 5])
     aula.quadro("3_distorcao", quadro)
@@ -188,6 +190,8 @@ if aula.secao(5):
     casos = {"círculo": (circulo, 5), "palavras": (corridas, botao)}
     quadro = exp.quadro_do_inicio(casos, tres, ks[0] if ks else 1)
     aula.quadro("5_inicio", quadro)
+    for nome, metodo, inicio, _, global_, _ in quadro.linhas:
+        aula.resultado(f"global_{nome}_{metodo}_{inicio}", global_, "correlação")
     ganhos = exp.ganho_do_inicio(quadro)
     for nome, ganho in ganhos.items():
         aula.resultado(f"ganho_do_inicio_pca_{nome}", ganho, "correlação")
