@@ -156,8 +156,8 @@ def montar_pacote(args: argparse.Namespace) -> int:
     print(f"         vão: {', '.join(dict.fromkeys([*nomes, *args.completo]))}")
 
     print("\nOs pacotes do Python")
-    escolhidos, de_fora = escolher_wheels(args)
-    mostrar(de_fora)
+    escolhidos, recados = escolher_wheels(args)
+    mostrar(recados)
     with barra() as progresso:
         pronto = montagem.montar(destino, nomes, args.completo, escolhidos, progresso)
     mostrar(pronto.itens)
@@ -165,40 +165,21 @@ def montar_pacote(args: argparse.Namespace) -> int:
     print(f"Impressão digital, para quem instalar comparar: {pronto.digital}")
     print(f"Os três comandos de quem recebe estão em {pacote.LEIAME}.")
     print(com_este_python(f'Pela rede local:  python lab/00_preparar.py --espelho "{destino}"'))
-    incompleto = [i for i in [*de_fora, *pronto.itens] if i.estado == maquina.FALTA]
-    return 1 if incompleto else 0
+    return int(any(i.estado == maquina.FALTA for i in [*recados, *pronto.itens]))
 
 
 def escolher_wheels(args: argparse.Namespace) -> tuple[dict, list[maquina.Item]]:
-    """({alvo: wheels}, o que ficou de fora). Diz o tamanho antes de qualquer download."""
+    """({alvo: wheels}, as linhas para a tela, com o tamanho: ainda não se baixou nada)."""
     from nucleo import pacote, wheels
 
-    daqui = pacote.este_computador()
     if args.sem_wheels:
         aviso = "não vão (--sem-wheels): quem recebe precisa já tê-los, ou de internet"
         return {}, [maquina.Item(maquina.AVISO, aviso)]
-    escolhidos, de_fora = {}, []
-    plataformas = args.plataformas or [daqui.plataforma]
-    for plataforma in plataformas:
-        for python in args.pythons or [daqui.python]:
-            alvo = pacote.Alvo(plataforma, python)
-            try:
-                lista = escolhidos[alvo] = wheels.resolver(alvo)
-            except ErroDoUsuario as erro:
-                texto = f"de fora: {erro.o_que} {erro.por_que}"
-                de_fora.append(maquina.Item(maquina.FALTA, texto, erro.o_que_fazer))
-                continue
-            soma = sum(w.bytes for w in lista)
-            print(f"         {alvo}: {len(lista)} wheels, {megabytes(soma)}", flush=True)
-            if soma > 1e9:
-                print(
-                    "         (o torch do Linux traz a CUDA; --sem-wheels monta o pacote sem eles)"
-                )
-    outras = [x for x in PLATAFORMAS if x not in plataformas]
-    if outras:
-        como = f"se alguém as usa: --plataformas {','.join([*plataformas, *outras])}"
-        de_fora.append(maquina.Item(maquina.AVISO, f"não vão: {', '.join(outras)}", como))
-    return escolhidos, de_fora
+    daqui = pacote.este_computador()
+    with barra() as progresso:
+        return wheels.escolher(
+            args.plataformas or [daqui.plataforma], args.pythons or [daqui.python], progresso
+        )
 
 
 # %% Instalar do pacote: só a biblioteca padrão até os wheels entrarem
@@ -243,7 +224,7 @@ def servir_espelho(args: argparse.Namespace) -> int:
         print(f"\nSó os modelos, no bash e no PowerShell:\n\n    {comandos[0]}\n    {comandos[1]}")
     print("\nSem senha e sem criptografia: use só na rede da aula. Ctrl-C fecha.", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
-        espelho.servir(app, soquete)
+        espelho.servidor(app).run(sockets=[soquete])  # os downloads em curso têm 2 s para acabar
     print("\nEspelho fechado.")
     return 0
 

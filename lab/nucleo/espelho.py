@@ -104,17 +104,26 @@ def _lista_branca(raiz: Path, manifesto: Manifesto) -> dict[str, _Servido]:
     return tabela
 
 
-def _fichas(manifesto: Manifesto) -> dict[str, dict]:
-    # O que a biblioteca do hub pergunta antes de baixar um modelo inteiro: versão e arquivos.
+def _fichas(manifesto: Manifesto) -> dict[str, dict | list]:
+    # O que a biblioteca do hub pergunta antes de baixar um modelo inteiro: a versão e os arquivos
+    # (as versões novas dela pedem a lista à parte, em /tree).
     tabela = {}
     for m in manifesto.modelos:
-        prefixo = f"{pacote.MODELOS}/{m.nome}/"
-        nomes = [n.removeprefix(prefixo) for n in manifesto.do_modelo(m.nome)]
+        nomes = {n.rpartition("/")[2]: manifesto.arquivos[n] for n in manifesto.do_modelo(m.nome)}
+        arvore = [
+            {
+                "type": "file", "path": n, "size": a.bytes, "oid": a.sha256[:40],
+                "lfs": {"oid": a.sha256, "size": a.bytes, "pointerSize": 0},
+            }
+            for n, a in nomes.items()
+        ]  # fmt: skip
         for repo in _repos(m):
             ficha = {"id": repo, "modelId": repo, "sha": m.versao, "private": False, "tags": []}
             ficha |= {"downloads": 0, "likes": 0, "siblings": [{"rfilename": n} for n in nomes]}
-            for fim in ("", "/revision/main", f"/revision/{m.versao}"):
-                tabela[f"/api/models/{repo}{fim}"] = ficha
+            tabela[f"/api/models/{repo}"] = ficha
+            for versao in ("main", m.versao):
+                tabela[f"/api/models/{repo}/revision/{versao}"] = ficha
+                tabela[f"/api/models/{repo}/tree/{versao}"] = arvore
     return tabela
 
 
@@ -183,15 +192,15 @@ def enderecos() -> list[str]:
     return de_fora or ["127.0.0.1"]
 
 
-def servir(app, soquete: socket.socket) -> None:
-    """Atende até Ctrl-C; os downloads em curso têm dois segundos para acabar."""
+def servidor(app):
+    """O `uvicorn.Server` do espelho; `.run(sockets=[…])` atende até Ctrl-C (ou `.should_exit`)."""
     import uvicorn
 
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, lifespan="off",
         timeout_graceful_shutdown=2, timeout_keep_alive=30, ws="none",
     )  # fmt: skip
-    uvicorn.Server(config).run(sockets=[soquete])
+    return uvicorn.Server(config)
 
 
 # --- a página ----------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nucleo import caminhos, pacote
 from nucleo.erros import ErroDoUsuario
-from nucleo.maquina import AVISO, OK, Item, verificar_gpt2
+from nucleo.maquina import AVISO, FALTA, OK, Item, verificar_gpt2
 from nucleo.pacote import Alvo, Arquivo, ModeloNoPacote, Progresso
 from nucleo.unidades import megabytes
 
@@ -153,10 +153,12 @@ def arquivos_do_repositorio(raiz: Path = caminhos.RAIZ) -> list[str]:
 def comprimir_repositorio(raiz: Path = caminhos.RAIZ) -> bytes:
     """O laboratorio.zip: o mesmo repositório dá sempre os mesmos bytes (datas e ordem fixas)."""
     memoria = io.BytesIO()
-    with zipfile.ZipFile(memoria, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as zip_:
+    with zipfile.ZipFile(memoria, "w") as zip_:
         for nome in arquivos_do_repositorio(raiz):
             ficha = zipfile.ZipInfo(f"laboratorio/{nome}", (1980, 1, 1, 0, 0, 0))
-            ficha.compress_type = zipfile.ZIP_DEFLATED
+            # Pesos e arquivos já comprimidos não encolhem: não se gasta tempo com eles.
+            duro = nome.endswith((".safetensors", ".npz", ".png"))
+            ficha.compress_type = zipfile.ZIP_STORED if duro else zipfile.ZIP_DEFLATED
             ficha.create_system = 3  # sem isto o zip mudaria com o sistema de quem o fez
             ficha.external_attr = 0o644 << 16
             zip_.writestr(ficha, (raiz / nome).read_bytes())
@@ -313,7 +315,7 @@ def _baixar_wheels(destino, wheels: dict[Alvo, list], arquivos: dict, progresso:
         try:
             nomes = w.baixar(lista, pasta, alvo)
         except ErroDoUsuario as erro:
-            itens.append(Item(AVISO, f"de fora: {erro.o_que} {erro.por_que}", erro.o_que_fazer))
+            itens.append(Item(FALTA, f"de fora: {erro.o_que} {erro.por_que}", erro.o_que_fazer))
             continue
         caminhos_ = [f"{pacote.WHEELS}/{n}" for n in nomes]
         for c in caminhos_:

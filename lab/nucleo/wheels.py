@@ -19,7 +19,9 @@ from pathlib import Path
 
 from nucleo import caminhos
 from nucleo.erros import ErroDoUsuario
-from nucleo.pacote import Alvo, este_computador
+from nucleo.maquina import AVISO, FALTA, OK, Item
+from nucleo.pacote import PLATAFORMAS, Alvo, Progresso, este_computador
+from nucleo.unidades import megabytes
 
 REQUISITOS = caminhos.RAIZ / "requirements.txt"
 COMO_TER_UV = "python -m pip install uv"
@@ -41,7 +43,36 @@ class Wheel:
     bytes: int
 
 
-def resolver(alvo: Alvo, requisitos: Path = REQUISITOS) -> list[Wheel]:
+def escolher(
+    plataformas: list[str], pythons: list[str], progresso: Progresso = lambda *_: None
+) -> tuple[dict[Alvo, list[Wheel]], list[Item]]:
+    """({alvo: wheels}, uma linha por alvo, com o tamanho) para cada combinação; não baixa nenhum.
+
+    O alvo que não der fica de fora, e a linha dele é um [falta] que diz por quê.
+    """
+    alvos = [Alvo(plataforma, python) for plataforma in plataformas for python in pythons]
+    escolhidos, itens = {}, []
+    for i, alvo in enumerate(alvos):
+        progresso("escolhendo os pacotes do Python", i, len(alvos))
+        try:
+            lista = escolhidos[alvo] = resolver(alvo, REQUISITOS)
+        except ErroDoUsuario as erro:
+            texto = f"de fora: {erro.o_que} {erro.por_que}"
+            itens.append(Item(FALTA, texto, erro.o_que_fazer))
+            continue
+        soma = sum(w.bytes for w in lista)
+        vem = f"vão descer {len(lista)} arquivos, {megabytes(soma)}"
+        # O torch que o índice dá para o Linux traz a CUDA: são GB que um notebook não usa.
+        cura = "é muito? Ctrl-C, e de novo com --sem-wheels" if soma > 1e9 else ""
+        itens.append(Item(OK, f"{alvo}: {vem}", cura))
+    outras = [x for x in PLATAFORMAS if x not in plataformas]
+    if outras:
+        cura = f"se alguém as usa: --plataformas {','.join([*plataformas, *outras])}"
+        itens.append(Item(AVISO, f"não vão: {', '.join(outras)}", cura))
+    return escolhidos, itens
+
+
+def resolver(alvo: Alvo, requisitos: Path) -> list[Wheel]:
     """Os wheels que instalam `requisitos` no alvo, com as versões exatas. Baixa só metadados.
 
     Erros: `ErroDoUsuario` com o que o pip ou o uv responderam.
