@@ -119,6 +119,7 @@ def ler_opcoes() -> argparse.Namespace:
     servir.add_argument("--porta", type=inteiro_entre(0, 65535), help="padrão: 8765; 0: uma livre")
     servir.add_argument("--endereco", help="só neste endereço desta máquina (padrão: todos)")
     args = p.parse_args()
+    # Uma opção que não faria nada é engano de quem digitou, e não silêncio nosso.
     if not args.pacote and (args.plataformas or args.pythons or args.sem_wheels):
         p.error("--plataformas, --pythons e --sem-wheels só valem com --pacote")
     if args.espelho is None and (args.porta is not None or args.endereco):
@@ -144,6 +145,7 @@ def montar_pacote(args: argparse.Namespace) -> int:
     from nucleo import montagem, pacote
 
     destino = pasta_de(args.pacote)
+    # A pasta errada se descobre agora, e não depois de dez minutos de download.
     montagem.conferir_destino(destino)
     print("Os modelos")
     nomes = args.modelos or montagem.prontos()
@@ -190,6 +192,7 @@ def instalar_do_pacote(args: argparse.Namespace) -> int:
 
     pasta_de(args.do_pacote)
     with barra() as progresso:
+        # De uma pasta, tudo é conferido aqui, antes de tocar em qualquer coisa.
         fonte = instalacao.de_onde(args.do_pacote.strip(), progresso)
         print(f"Pacote de {fonte.manifesto.feito_em}, impressão digital {fonte.manifesto.digital}")
         itens = instalacao.instalar(fonte, progresso)
@@ -206,6 +209,7 @@ def servir_espelho(args: argparse.Namespace) -> int:
 
     pasta = pasta_de(args.espelho)
     with barra() as progresso:
+        # Quarenta cópias de um arquivo estragado são quarenta vezes o problema.
         manifesto = pacote.conferir(pasta, progresso)
     app = espelho.aplicativo(pasta, manifesto)
     porta = espelho.PORTA if args.porta is None else args.porta
@@ -215,6 +219,7 @@ def servir_espelho(args: argparse.Namespace) -> int:
         f"http://{e}:{soquete.getsockname()[1]}"
         for e in (espelho.enderecos() if todos else [args.endereco])
     ]
+    # O endereço vai primeiro: é o que se escreve no quadro.
     print(f"Espelho do pacote de {manifesto.feito_em} ({megabytes(manifesto.soma())}) no ar:\n")
     for url in urls:
         print(f"    {url}")
@@ -223,6 +228,7 @@ def servir_espelho(args: argparse.Namespace) -> int:
     if comandos := espelho.comandos_do_hub(manifesto, urls[0]):
         print(f"\nSó os modelos, no bash e no PowerShell:\n\n    {comandos[0]}\n    {comandos[1]}")
     print("\nSem senha e sem criptografia: use só na rede da aula. Ctrl-C fecha.", flush=True)
+    # Aqui Ctrl-C é o jeito normal de sair, e não uma interrupção.
     with contextlib.suppress(KeyboardInterrupt):
         espelho.servidor(app).run(sockets=[soquete])  # os downloads em curso têm 2 s para acabar
     print("\nEspelho fechado.")

@@ -310,10 +310,9 @@ def _baixar_wheels(destino, wheels: dict[Alvo, list], arquivos: dict, progresso:
     from nucleo import wheels as w
 
     levados, itens, pasta = {}, [], destino / pacote.WHEELS
-    for i, (alvo, lista) in enumerate(wheels.items()):
-        progresso("baixando os wheels", i, len(wheels))
+    for alvo, lista in wheels.items():
         try:
-            nomes = w.baixar(lista, pasta, alvo)
+            nomes = w.baixar(lista, pasta, alvo, progresso)
         except ErroDoUsuario as erro:
             itens.append(Item(FALTA, f"de fora: {erro.o_que} {erro.por_que}", erro.o_que_fazer))
             continue
@@ -324,7 +323,6 @@ def _baixar_wheels(destino, wheels: dict[Alvo, list], arquivos: dict, progresso:
         levados[alvo] = caminhos_
         soma = megabytes(sum(arquivos[c].bytes for c in caminhos_))
         itens.append(Item(OK, f"wheels para {alvo}: {len(nomes)} arquivos, {soma}"))
-    progresso("baixando os wheels", len(wheels), max(1, len(wheels)))
     return levados, itens
 
 

@@ -24,6 +24,7 @@ from nucleo.pacote import PLATAFORMAS, Alvo, Progresso, este_computador
 from nucleo.unidades import megabytes
 
 REQUISITOS = caminhos.RAIZ / "requirements.txt"
+_POR_VEZ = 12  # wheels por chamada do pip, que leva uns segundos só para começar
 COMO_TER_UV = "python -m pip install uv"
 _UV = {
     "linux-x86_64": "x86_64-manylinux_2_28",
@@ -151,18 +152,23 @@ def _resolver_com_uv(alvo: Alvo, requisitos: Path) -> list[str]:
     return [x for x in linhas if re.match(r"[\w.-]+==", x)]
 
 
-def baixar(wheels: list[Wheel], pasta: Path, alvo: Alvo) -> list[str]:
+def baixar(
+    wheels: list[Wheel], pasta: Path, alvo: Alvo, progresso: Progresso = lambda *_: None
+) -> list[str]:
     """Põe os wheels em `pasta` e devolve os nomes dos arquivos; o que já está lá não desce de novo.
 
     Erros: `ErroDoUsuario` com o que o pip respondeu.
     """
     pasta.mkdir(parents=True, exist_ok=True)
     faltam = [w for w in wheels if not (pasta / w.arquivo).is_file()]
-    if faltam:
-        # O pip confere o sha256 que o índice publica e só troca o nome no fim: nunca há meio wheel.
-        onde = ["--dest", str(pasta), *_etiquetas(alvo), "--find-links", str(pasta)]
-        opcoes = ["--no-deps", "--only-binary=:all:", "--quiet"]
-        _pip("download", *opcoes, *onde, *(w.pedido for w in faltam), alvo=alvo)
+    # O pip confere o sha256 que o índice publica e só troca o nome no fim de cada chamada: aos poucos,
+    # quem interrompe perde pouco, e nunca há meio wheel.
+    onde = ["--dest", str(pasta), *_etiquetas(alvo), "--find-links", str(pasta)]
+    opcoes = ["--no-deps", "--only-binary=:all:", "--quiet"]
+    for i in range(0, len(faltam), _POR_VEZ):
+        progresso(f"baixando os wheels para {alvo}", i, len(faltam))
+        pedidos = [w.pedido for w in faltam[i : i + _POR_VEZ]]
+        _pip("download", *opcoes, *onde, *pedidos, alvo=alvo)
     return [w.arquivo for w in wheels]
 
 
