@@ -211,7 +211,7 @@ _PAGINA = """<!doctype html>
 <style>
  body {{ font: 17px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem;
         color: #1b1b1b; background: #fff }}
- pre {{ background: #f3f3f0; padding: .8rem 1rem; overflow-x: auto; border-radius: 6px;
+ pre {{ background: #f3f3f0; padding: .8rem 1rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere;
        font-size: 14px; line-height: 1.6 }}
  h1 {{ font-size: 1.5rem }} h2 {{ font-size: 1.1rem; margin-top: 2rem }}
  td {{ padding: .2rem 1.2rem .2rem 0 }} .n {{ text-align: right }}

@@ -24,6 +24,7 @@ from nucleo.pacote import PLATAFORMAS, Alvo, Progresso, este_computador
 from nucleo.unidades import megabytes
 
 REQUISITOS = caminhos.RAIZ / "requirements.txt"
+_MACOS = "14.0"
 _POR_VEZ = 12  # wheels por chamada do pip, que leva uns segundos só para começar
 COMO_TER_UV = "python -m pip install uv"
 _UV = {
@@ -124,11 +125,14 @@ def _etiquetas(alvo: Alvo) -> list[str]:
     sistema, _, maquina = alvo.plataforma.partition("-")
     nomes = {
         "windows": [f"win_{maquina}"],
-        "macos": [f"macosx_14_0_{maquina}"],  # o pip aceita também as mais antigas
+        "macos": [
+            f"macosx_{_MACOS.replace('.', '_')}_{maquina}"
+        ],  # o pip aceita também as mais antigas
         "linux": [f"manylinux_2_{n}_{maquina}" for n in range(28, 4, -1)]
         + [f"manylinux{n}_{maquina}" for n in (2014, 2010, 1)],
     }[sistema]
-    versao = ["--python-version", alvo.python, "--implementation", "cp"]
+    # O pip compararia o Requires-Python com o Python que o roda; o uv já comparou com o do alvo.
+    versao = ["--python-version", alvo.python, "--implementation", "cp", "--ignore-requires-python"]
     return versao + [x for n in nomes for x in ("--platform", n)]
 
 
@@ -144,7 +148,11 @@ def _resolver_com_uv(alvo: Alvo, requisitos: Path) -> list[str]:
     comando = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-header"]
     comando += ["--no-annotate", "--only-binary", ":all:", "--python-version", alvo.python]
     comando += ["--python-platform", _UV[alvo.plataforma], "--no-progress", str(requisitos)]
-    feito = subprocess.run(comando, capture_output=True, encoding="utf-8", errors="replace")
+    # O torch do macOS pede o 14; sem isto o uv supõe um mais antigo e não acha wheel nenhum.
+    env = os.environ | {"MACOSX_DEPLOYMENT_TARGET": _MACOS}
+    feito = subprocess.run(
+        comando, capture_output=True, encoding="utf-8", errors="replace", env=env
+    )
     if feito.returncode:
         raise _nao_deu(alvo, feito.stderr)
     # Uma linha por pacote, "nome==versão"; o que o uv puser depois de espaço é condição ou comentário.
