@@ -1,5 +1,6 @@
 """O pacote do pen drive: montado, conferido, instalado sem rede, e recusado quando não confere."""
 
+import dataclasses
 import errno
 import functools
 import hashlib
@@ -473,6 +474,12 @@ def test_os_wheels_vao_no_pacote_e_um_ambiente_vazio_os_instala_sem_rede(
     pronto = montagem.montar(kit, ["mini"], [], {daqui: lista})
     assert any(f"wheels para {daqui}: 2 arquivos" in i.texto for i in pronto.itens)
     assert set(pacote.conferir(kit).wheels[daqui]) == {f"wheels/{w.arquivo}" for w in lista}
+    # Um wheel estragado no pen drive, mesmo do tamanho certo, desce de novo ao remontar.
+    certo = (kit / "wheels" / lista[0].arquivo).read_bytes()
+    (kit / "wheels" / lista[0].arquivo).write_bytes(bytes(len(certo)))
+    com_soma = [dataclasses.replace(w, sha256=soma(indice / w.arquivo)) for w in lista]
+    montagem.montar(kit, ["mini"], [], {daqui: com_soma})
+    assert (kit / "wheels" / lista[0].arquivo).read_bytes() == certo
     # Remontar sem índice nenhum: o que já está na pasta basta.
     shutil.rmtree(indice)
     montagem.montar(kit, ["mini"], [], {daqui: lista})

@@ -20,7 +20,7 @@ from pathlib import Path
 from nucleo import caminhos
 from nucleo.erros import ErroDoUsuario
 from nucleo.maquina import AVISO, FALTA, OK, Item
-from nucleo.pacote import PLATAFORMAS, Alvo, Progresso, este_computador
+from nucleo.pacote import PLATAFORMAS, Alvo, Progresso, este_computador, sha256
 from nucleo.unidades import megabytes
 
 REQUISITOS = caminhos.RAIZ / "requirements.txt"
@@ -37,12 +37,13 @@ _UV = {
 
 @dataclass(frozen=True)
 class Wheel:
-    """Um wheel escolhido: nome do arquivo, de onde vem, versão exata, e bytes (0: não se sabe)."""
+    """Um wheel escolhido: arquivo, de onde vem, versão exata, bytes e sha256 (0 e "": não se sabe)."""
 
     arquivo: str
     url: str
     pedido: str
     bytes: int
+    sha256: str = ""
 
 
 def escolher(
@@ -102,6 +103,7 @@ def _consultar(pedidos: list[str], alvo: Alvo) -> list[Wheel]:
             url,
             f"{i['metadata']['name']}=={i['metadata']['version']}",
             tamanho,
+            i["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256", ""),
         )
         for i, url, tamanho in zip(itens, urls, tamanhos, strict=True)
     ]
@@ -168,7 +170,9 @@ def baixar(
     Erros: `ErroDoUsuario` com o que o pip respondeu.
     """
     pasta.mkdir(parents=True, exist_ok=True)
-    faltam = [w for w in wheels if not (pasta / w.arquivo).is_file()]
+    faltam = [w for w in wheels if not _ja_veio(w, pasta / w.arquivo)]
+    for w in faltam:
+        (pasta / w.arquivo).unlink(missing_ok=True)  # o pip não troca um estragado de mesmo nome
     # O pip confere o sha256 que o índice publica e só troca o nome no fim de cada chamada: aos poucos,
     # quem interrompe perde pouco, e nunca há meio wheel.
     onde = ["--dest", str(pasta), *_etiquetas(alvo), "--find-links", str(pasta)]
@@ -178,6 +182,13 @@ def baixar(
         pedidos = [w.pedido for w in faltam[i : i + _POR_VEZ]]
         _pip("download", *opcoes, *onde, *pedidos, alvo=alvo)
     return [w.arquivo for w in wheels]
+
+
+def _ja_veio(w: Wheel, arquivo: Path) -> bool:
+    # Um pen drive arrancado cedo deixa arquivos do tamanho certo com bytes errados.
+    if not arquivo.is_file() or w.bytes not in (0, arquivo.stat().st_size):
+        return False
+    return w.sha256 in ("", sha256(arquivo))
 
 
 def instalar(pasta: Path) -> None:
