@@ -2,13 +2,18 @@
 
 O que você vai ver: uma linha por item, [ok] ou [falta], e o comando que cura cada falta; [--]
 marca o que é opcional e não está aqui.
-Também busca e converte os modelos pedidos. Cole a saída quando for relatar um problema.
+Também busca e converte os modelos pedidos, e monta, instala e serve o pacote para quem não tem
+internet. Cole a saída quando for relatar um problema.
 
 Quanto demora: 10 s para conferir; 1 min para preparar o SmolLM2; o GPT-2 são 548 MB.
 Como rodar:    python lab/00_preparar.py                       confere e deixa um modelo pronto
                python lab/00_preparar.py --modelos gpt2,smollm2
                python lab/00_preparar.py --completo gpt2-xl    o modelo inteiro, com os blocos
                python lab/00_preparar.py --so-conferir         não baixa nem converte nada
+Sem internet:  python lab/00_preparar.py --pacote PASTA        monta o pacote (pen drive)
+               python lab/00_preparar.py --do-pacote PASTA     instala dele, sem rede nenhuma
+               python lab/00_preparar.py --espelho PASTA       serve o pacote à rede da aula
+               python lab/00_preparar.py --do-pacote http://IP:PORTA    instala do espelho
 Código de saída: 0 se a sala está pronta, 1 se falta algo, 2 se o comando não faz sentido.
 """
 
@@ -18,24 +23,41 @@ if sys.version_info < (3, 10):  # noqa: UP036 - é aqui que um Python antigo fic
     print(f"[falta]  Python 3.10 ou mais novo (este é {sys.version.split()[0]}): python.org")
     sys.exit(1)
 
-from aula import Analisador, barra_de_progresso, com_este_python, rodar_com_erros_gentis
+import argparse
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from aula import (
+    Analisador,
+    barra_de_progresso,
+    com_este_python,
+    inteiro_entre,
+    rodar_com_erros_gentis,
+)
 from nucleo import maquina
+from nucleo.erros import ErroDoUsuario
+from nucleo.pacote import PLATAFORMAS, PYTHONS
+from nucleo.unidades import megabytes
 
 MODELOS = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "smollm2", "mini")
 
 
-def lista_de_modelos(texto: str) -> list[str]:
-    """Tipo do argparse: 'gpt2,smollm2' -> ['gpt2', 'smollm2'], só com nomes que existem."""
-    nomes = [n.strip() for n in texto.split(",") if n.strip()]
-    errados = [n for n in nomes if n not in MODELOS]
-    if errados or not nomes:
-        # O argparse transforma isto na mensagem de linha de comando.
-        import argparse
+def lista_de(o_que: str, conhecidos: tuple[str, ...]) -> Callable[[str], list[str]]:
+    """Um tipo do argparse: 'gpt2,smollm2' -> ['gpt2', 'smollm2'], só com nomes que existem."""
 
-        raise argparse.ArgumentTypeError(
-            f"não conheço {', '.join(errados) or 'um nome vazio'}; os modelos são {', '.join(MODELOS)}"
-        )
-    return nomes
+    def tipo(texto: str) -> list[str]:
+        nomes = [n.strip() for n in texto.split(",") if n.strip()]
+        errados = [n for n in nomes if n not in conhecidos]
+        if errados or not nomes:
+            # O argparse transforma isto na mensagem de linha de comando.
+            raise argparse.ArgumentTypeError(
+                f"não conheço {', '.join(errados) or 'um nome vazio'}; {o_que} são {', '.join(conhecidos)}"
+            )
+        return nomes
+
+    return tipo
 
 
 def mostrar(itens: list[maquina.Item]) -> None:
@@ -47,9 +69,28 @@ def mostrar(itens: list[maquina.Item]) -> None:
             print(" " * 9 + f"→ {com_este_python(item.cura)}")
 
 
-def principal() -> int:
+def barra():
+    """A barra da casa; num ambiente ainda vazio, sem o rich, uma linha a cada quarto do caminho."""
+    with contextlib.suppress(ModuleNotFoundError):
+        import rich  # noqa: F401 - só para saber se há
+
+        return barra_de_progresso()
+    quartos = {}
+
+    def avancar(o_que: str, feito: int, total: int) -> None:
+        quarto = 4 * feito // max(1, total)
+        if quarto != quartos.get(o_que):
+            print(f"{o_que}… {25 * quarto} %", file=sys.stderr, flush=True)
+        quartos[o_que] = quarto
+
+    return contextlib.nullcontext(avancar)
+
+
+def ler_opcoes() -> argparse.Namespace:
     p = Analisador(prog="00_preparar.py", description=__doc__)
-    p.add_argument("--modelos", type=lista_de_modelos, help="quais deixar prontos, com vírgulas")
+    p.add_argument(
+        "--modelos", type=lista_de("os modelos", MODELOS), help="quais deixar prontos, com vírgulas"
+    )
     p.add_argument(
         "--completo",
         action="append",
@@ -58,7 +99,153 @@ def principal() -> int:
         help="baixa o GPT-2 inteiro deste tamanho (pode repetir)",
     )
     p.add_argument("--so-conferir", action="store_true", help="não baixa nem converte nada")
+    sem_rede = p.add_argument_group("sem internet").add_mutually_exclusive_group()
+    sem_rede.add_argument("--pacote", metavar="PASTA", help="monta o pacote para um pen drive")
+    sem_rede.add_argument(
+        "--do-pacote", metavar="ORIGEM", help="instala de um pacote: pasta ou http://IP:PORTA"
+    )
+    sem_rede.add_argument("--espelho", metavar="PASTA", help="serve um pacote à rede local")
+    montar = p.add_argument_group("com --pacote")
+    montar.add_argument(
+        "--plataformas",
+        type=lista_de("as plataformas", PLATAFORMAS),
+        help=f"para que máquinas são os wheels (padrão: esta); há {', '.join(PLATAFORMAS)}",
+    )
+    montar.add_argument(
+        "--pythons", type=lista_de("os Pythons", PYTHONS), help="para que Pythons (padrão: este)"
+    )
+    montar.add_argument("--sem-wheels", action="store_true", help="não leva os pacotes do Python")
+    servir = p.add_argument_group("com --espelho")
+    servir.add_argument("--porta", type=inteiro_entre(0, 65535), help="padrão: 8765; 0: uma livre")
+    servir.add_argument("--endereco", help="só neste endereço desta máquina (padrão: todos)")
     args = p.parse_args()
+    # Uma opção que não faria nada é engano de quem digitou, e não silêncio nosso.
+    if not args.pacote and (args.plataformas or args.pythons or args.sem_wheels):
+        p.error("--plataformas, --pythons e --sem-wheels só valem com --pacote")
+    if args.espelho is None and (args.porta is not None or args.endereco):
+        p.error("--porta e --endereco só valem com --espelho")
+    return args
+
+
+def pasta_de(texto: str) -> Path:
+    """O caminho dito na linha de comando. Erros: `ErroDoUsuario` se vier vazio."""
+    if not texto.strip():
+        raise ErroDoUsuario(
+            "Faltou dizer a pasta do pacote.",
+            "O caminho veio vazio.",
+            "Escreva o caminho depois da opção, por exemplo:  --pacote pacote",
+        )
+    return Path(os.path.expanduser(texto))
+
+
+# %% Montar o pacote: o que vai, quanto pesa, e só então a cópia
+
+
+def montar_pacote(args: argparse.Namespace) -> int:
+    from nucleo import montagem, pacote
+
+    destino = pasta_de(args.pacote)
+    # A pasta errada se descobre agora, e não depois de dez minutos de download.
+    montagem.conferir_destino(destino)
+    print("Os modelos")
+    nomes = args.modelos or montagem.prontos()
+    with barra() as progresso:
+        faltou = maquina.preparar(nomes, args.completo, progresso)
+    if faltou:
+        mostrar(faltou)
+        print("\nO pacote não foi montado: peça só os modelos que há, com --modelos.")
+        return 1
+    print(f"         vão: {', '.join(dict.fromkeys([*nomes, *args.completo]))}")
+
+    print("\nOs pacotes do Python")
+    escolhidos, recados = escolher_wheels(args)
+    mostrar(recados)
+    with barra() as progresso:
+        pronto = montagem.montar(destino, nomes, args.completo, escolhidos, progresso)
+    mostrar(pronto.itens)
+    print(f"\nO pacote está em {destino}: {megabytes(pronto.bytes)}.")
+    print(f"Impressão digital, para quem instalar comparar: {pronto.digital}")
+    print(f"Os três comandos de quem recebe estão em {pacote.LEIAME}.")
+    print(com_este_python(f'Pela rede local:  python lab/00_preparar.py --espelho "{destino}"'))
+    return int(any(i.estado == maquina.FALTA for i in [*recados, *pronto.itens]))
+
+
+def escolher_wheels(args: argparse.Namespace) -> tuple[dict, list[maquina.Item]]:
+    """({alvo: wheels}, as linhas para a tela, com o tamanho: ainda não se baixou nada)."""
+    from nucleo import pacote, wheels
+
+    if args.sem_wheels:
+        aviso = "não vão (--sem-wheels): quem recebe precisa já tê-los, ou de internet"
+        return {}, [maquina.Item(maquina.AVISO, aviso)]
+    daqui = pacote.este_computador()
+    with barra() as progresso:
+        return wheels.escolher(
+            args.plataformas or [daqui.plataforma], args.pythons or [daqui.python], progresso
+        )
+
+
+# %% Instalar do pacote: só a biblioteca padrão até os wheels entrarem
+
+
+def instalar_do_pacote(args: argparse.Namespace) -> int:
+    from nucleo import instalacao
+
+    pasta_de(args.do_pacote)
+    with barra() as progresso:
+        # De uma pasta, tudo é conferido aqui, antes de tocar em qualquer coisa.
+        fonte = instalacao.de_onde(args.do_pacote.strip(), progresso)
+        print(f"Pacote de {fonte.manifesto.feito_em}, impressão digital {fonte.manifesto.digital}")
+        itens = instalacao.instalar(fonte, progresso)
+    mostrar(itens)
+    print(com_este_python("\nPronto. Agora:  python lab/02_embeddings.py"))
+    return 0
+
+
+# %% O espelho: confere, abre a porta e atende até Ctrl-C
+
+
+def servir_espelho(args: argparse.Namespace) -> int:
+    from nucleo import espelho, pacote
+
+    pasta = pasta_de(args.espelho)
+    with barra() as progresso:
+        # Quarenta cópias de um arquivo estragado são quarenta vezes o problema.
+        manifesto = pacote.conferir(pasta, progresso)
+    app = espelho.aplicativo(pasta, manifesto)
+    porta = espelho.PORTA if args.porta is None else args.porta
+    soquete = espelho.escutar(args.endereco or "0.0.0.0", porta)
+    todos = args.endereco in (None, "0.0.0.0")
+    urls = [
+        f"http://{e}:{soquete.getsockname()[1]}"
+        for e in (espelho.enderecos() if todos else [args.endereco])
+    ]
+    # O endereço vai primeiro: é o que se escreve no quadro.
+    print(f"Espelho do pacote de {manifesto.feito_em} ({megabytes(manifesto.soma())}) no ar:\n")
+    for url in urls:
+        print(f"    {url}")
+    print("\nQuem abrir esse endereço no navegador vê o que digitar. Instalar tudo:")
+    print(com_este_python(f"\n    python lab/00_preparar.py --do-pacote {urls[0]}"))
+    if comandos := espelho.comandos_do_hub(manifesto, urls[0]):
+        print(f"\nSó os modelos, no bash e no PowerShell:\n\n    {comandos[0]}\n    {comandos[1]}")
+    print("\nSem senha e sem criptografia: use só na rede da aula. Ctrl-C fecha.", flush=True)
+    # Aqui Ctrl-C é o jeito normal de sair, e não uma interrupção.
+    with contextlib.suppress(KeyboardInterrupt):
+        espelho.servidor(app).run(sockets=[soquete])  # os downloads em curso têm 2 s para acabar
+    print("\nEspelho fechado.")
+    return 0
+
+
+# %% Conferir e preparar esta máquina
+
+
+def principal() -> int:
+    args = ler_opcoes()
+    for escolhida, fazer in (
+        (args.pacote, montar_pacote), (args.do_pacote, instalar_do_pacote),
+        (args.espelho, servir_espelho),
+    ):  # fmt: skip
+        if escolhida is not None:
+            return fazer(args)
 
     # %% A máquina: Python, pacotes, disco, escrita, console
     print("A máquina")

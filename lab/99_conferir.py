@@ -11,21 +11,25 @@ Como rodar:    python lab/99_conferir.py                          tudo
 O que fica:    outputs/99_conferir/ (relatorio.md, afirmacoes.csv, errata.md, resultado.json)
 """
 
-# %% As seções: uma por apostila, o que falta, e o resumo
-SECOES = {
-    2: "Apostila 02 · Embeddings",
-    6: "Capítulo 6 · Embeddings e Positional Encoding",
+# A linha de comando vem antes das bibliotecas pesadas: --help responde na hora.
+from aula import Aula, explicar
+from nucleo import afirmacoes
+from nucleo.erros import ErroDoUsuario
+
+# %% As seções: uma por apostila de data/afirmacoes.toml, o que falta, e o resumo
+try:
+    APOSTILAS = afirmacoes.apostilas()
+except ErroDoUsuario as erro:  # ainda não há Aula para explicá-lo
+    raise SystemExit(explicar(erro)) from None
+SECOES = APOSTILAS | {
     "gpt2": "O que só o GPT-2 verdadeiro mede",
     "mudou": "O que mudou desde a referência",
     "resumo": "Resumo",
 }
 
-# A linha de comando vem antes das bibliotecas pesadas: --help responde na hora.
-from aula import Aula
-
 
 def opcoes(p):
-    p.add_argument("--apostila", type=int, choices=(2, 6), help="só as afirmações desta")
+    p.add_argument("--apostila", type=int, choices=list(APOSTILAS), help="só as afirmações desta")
     p.add_argument("--so-erradas", action="store_true", help="mostra só o que não confere de todo")
     p.add_argument("--afirmacao", metavar="ID", help="tudo sobre uma: como se mede, fonte, regra")
     p.add_argument(
@@ -52,7 +56,8 @@ if aula.args.guardar and aula.args.secao:
         "Com --apostila, --afirmacao ou --secao, só uma parte das afirmações seria conferida.",
         "Rode só com o modelo:  python lab/99_conferir.py --modelo smollm2 --guardar",
     )
-todas = [a for a in todas if not {2, 6} & set(aula.args.secao or ()) or aula.pediu(a.apostila)]
+if set(APOSTILAS) & set(aula.args.secao or ()):
+    todas = [a for a in todas if aula.pediu(a.apostila)]
 
 from nucleo import conferencia, errata, modelos, referencia
 from nucleo.medidas import Contexto, Resultados
@@ -72,8 +77,8 @@ for c in conferidas:
         **c.como_resultado(),
     )
 
-# %% 2 e 6 · As afirmações de cada apostila
-for apostila in (2, 6):
+# %% As afirmações de cada apostila
+for apostila in APOSTILAS:
     desta = [c for c in conferidas if c.afirmacao.apostila == apostila]
     if not aula.secao(apostila):
         continue

@@ -26,13 +26,12 @@ from nucleo import apostila, caminhos, referencia
 from nucleo.erros import ErroDoUsuario
 
 AQUI = Path(__file__).resolve().parent
-LICOES = (
-    "02_embeddings",
-    "02_contexto",
-    "02_treino",
-    "06_posicoes",
-    "06_extrapolacao",
-    "06_projecoes",
+CONFERENCIA = "99_conferir"  # a última: julga o que as outras guardaram
+# As numeradas que medem: a preparação não mede, os exercícios perguntam.
+LICOES = tuple(
+    p.stem
+    for p in sorted(AQUI.glob("[0-9][0-9]_*.py"))
+    if p.stem not in ("00_preparar", CONFERENCIA) and "exercicios" not in p.stem
 )
 ESCOLHEM = ("02_treino", "06_posicoes", "06_extrapolacao")  # usam os modelos que elas escolhem
 LIMITE = 120_000  # bytes de uma figura: uma página com todas abre depressa num celular
@@ -145,6 +144,23 @@ def refazer(conferir: bool = False) -> str:
     return dito
 
 
+def conferir(modelo: str, trabalho: Path) -> None:
+    """Julga de novo as afirmações, só com o que está guardado, e guarda os vereditos.
+
+    Levanta:
+        Falhou: a conferência saiu com erro.
+    """
+    print(f"{CONFERENCIA} com {modelo}", flush=True)
+    feito = subprocess.run(
+        [sys.executable, str(AQUI / f"{CONFERENCIA}.py"), "--guardar", "--modelo", modelo,
+         "--saida", str(trabalho / CONFERENCIA)],
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    if feito.returncode:
+        raise Falhou(f"{CONFERENCIA} saiu com o código {feito.returncode}.")
+
+
 def trocar(resultados: dict[str, dict], modelo: str, trabalho: Path) -> None:
     """Guarda e refaz; se as apostilas não se refazem, tudo volta a ser o que era."""
     antes = trabalho / "antes"
@@ -154,6 +170,7 @@ def trocar(resultados: dict[str, dict], modelo: str, trabalho: Path) -> None:
             shutil.copytree(lugar, copia)
     try:
         guardar(resultados, modelo, trabalho)
+        conferir(modelo, trabalho)
         refazer()
     except BaseException:
         for copia, lugar in lugares.items():

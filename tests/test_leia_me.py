@@ -4,12 +4,15 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 
 import pytest
 
 from conftest import LAB, RAIZ
+from nucleo import montagem
+from test_espelho import no_ar
 
 TEXTO = (RAIZ / "README.md").read_text(encoding="utf-8")
 COMANDOS = [
@@ -52,10 +55,12 @@ def test_comando_roda(comando, tmp_path, smollm2):
         feito = subprocess.run(
             partes, cwd=clone, env=env, capture_output=True, encoding="utf-8", timeout=280
         )
-    elif partes[:3] == ["py", "-m", "venv"]:
+    elif partes[1:3] == ["-m", "venv"]:
         # --without-pip: o que se testa é o comando; instalar o pip não é assunto nosso.
         partes = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "v")]
         feito = subprocess.run(partes, env=env, capture_output=True, encoding="utf-8", timeout=120)
+    elif {"--pacote", "--do-pacote", "--espelho"} & set(partes):
+        feito = rodar_do_pacote(partes[1:], tmp_path, env)
     else:
         assert partes[0] == ".venv/bin/python"
         resto = partes[1:]
@@ -87,6 +92,45 @@ def test_comando_roda(comando, tmp_path, smollm2):
         )
     assert feito.returncode == esperado, feito.stdout[-2000:] + feito.stderr[-2000:]
     assert "Traceback" not in feito.stderr
+
+
+def rodar_do_pacote(resto, tmp_path, env):
+    """O comando sobre um pacote leve (só o mini, sem wheels), em caches vazios.
+
+    `pacote` vira a pasta dele; o endereço do espelho, o de um que está no ar; e o espelho, que não
+    acaba sozinho, recebe um Ctrl-C depois de dizer onde está.
+    """
+    kit = tmp_path / "pacote"
+    env = env | {
+        "HF_HOME": str(tmp_path / "hf"),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONIOENCODING": "utf-8",
+    }
+    comando = [sys.executable, *(str(kit) if x == "pacote" else x for x in resto)]
+    if "--pacote" in resto:
+        comando += ["--sem-wheels", "--modelos", "mini"]
+        feito = subprocess.run(comando, cwd=RAIZ, env=env, capture_output=True, encoding="utf-8")
+        assert (kit / "manifesto.json").exists()
+        return feito
+    montagem.montar(kit, ["mini"], [], {})
+    if "--espelho" in resto:
+        comando += ["--porta", "0"]
+        com_ctrl_c = subprocess.Popen(
+            comando,
+            cwd=RAIZ,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        while (linha := com_ctrl_c.stdout.readline()) and "Ctrl-C fecha" not in linha:
+            pass
+        com_ctrl_c.send_signal(signal.SIGINT)
+        ditos = com_ctrl_c.communicate(timeout=60)
+        return subprocess.CompletedProcess(comando, com_ctrl_c.returncode, *ditos)
+    with no_ar(kit) as url:
+        comando = [url if x.startswith("http://") else x for x in comando]
+        return subprocess.run(comando, cwd=RAIZ, env=env, capture_output=True, encoding="utf-8")
 
 
 def copiar_repositorio(destino):

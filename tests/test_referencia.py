@@ -150,6 +150,15 @@ def oficina(tmp_path, monkeypatch):
     textos, dados = tmp_path / "apostilas", tmp_path / "referencia"
     monkeypatch.setattr(apostila, "PASTA", textos)
     monkeypatch.setattr(referencia, "PASTA", dados)
+    # A conferência de verdade julgaria (e gravaria) as referências do repositório: aqui só se anota
+    # que ela veio depois de guardar.
+    monkeypatch.setattr(
+        script,
+        "conferir",
+        lambda modelo, _: (dados / "conferida").write_bytes(
+            referencia.arquivo("02_teste", modelo, dados).read_bytes()
+        ),
+    )
     textos.mkdir()
     (textos / "a.md").write_text(
         f"<!--[[[cog\nimport json\nd = json.load(open({str(dados / 'mini' / '02_teste.json')!r}))\n"
@@ -179,6 +188,7 @@ def test_troca_numero_figura_e_texto(oficina):
     assert "0.1234567890123" in (textos / "a.md").read_text("utf-8").split("]]]-->")[1]
     assert (textos / "figuras" / "mini-02_teste-f.png").read_bytes() == desenho(40)
     assert referencia.valor("02_teste", "a", "mini", pasta=dados) == 0.1234567890123
+    assert (dados / "conferida").read_bytes() == (dados / "mini" / "02_teste.json").read_bytes()
 
 
 @pytest.mark.cli
@@ -212,6 +222,13 @@ def test_so_as_figuras_citadas_deste_modelo(tmp_path):
     assert script.citadas("mini", tmp_path) == ["mini-02_e-4_mapa.png"]
     assert script.citadas("gpt2", tmp_path) == ["gpt2-02_e-1.png"]
     assert script.citadas("smollm2", tmp_path) == []
+
+
+def test_a_conferencia_e_a_ultima_e_fica_fora_da_lista():
+    assert set(script.LICOES) | {script.CONFERENCIA, "00_preparar"} == {
+        p.stem for p in LAB.glob("[0-9][0-9]_*.py") if "exercicios" not in p.stem
+    }
+    assert script.CONFERENCIA not in script.LICOES
 
 
 @pytest.mark.cli

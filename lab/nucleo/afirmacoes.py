@@ -150,11 +150,12 @@ class Afirmacao:
     reserva: str = ""
     publicado: dict = field(default_factory=dict)
     hipotese: bool = False
+    cita: str = ""
 
     @property
     def lugar(self) -> str:
         """A apostila e a seção: «02 §5» ou «cap. 6.4»."""
-        return f"02 §{self.secao}" if self.apostila == 2 else f"cap. {self.secao}"
+        return f"{self.cita}{self.secao}"
 
     @property
     def comando(self) -> str:
@@ -177,7 +178,35 @@ def julgar(afirmacao: Afirmacao, valores: dict | None) -> str:
 
 _TEXTOS = ("id", "secao", "diz", "como", "onde", "frase", "ver")
 _CAMPOS = {*_TEXTOS, "apostila", "partes", "certo", "medida", "argumentos", "resultados", "reserva"}
-_CAMPOS |= {"publicado", "hipotese"}
+_CAMPOS |= {"publicado", "hipotese", "cita"}
+
+
+def apostilas(arquivo: Path = ARQUIVO) -> dict[int, str]:
+    """{número: título} das apostilas que têm afirmações, na ordem do arquivo.
+
+    Levanta:
+        ErroDoUsuario: o arquivo falta, não é TOML, ou não diz que apostilas há.
+    """
+    lidas = _abrir(arquivo).get("apostilas")
+    if not isinstance(lidas, dict) or not all(
+        n.isdecimal() and isinstance(a, dict) and {"titulo", "cita"} == set(a)
+        for n, a in lidas.items()
+    ):
+        raise _ruim(arquivo, "cada apostila é uma tabela [apostilas.N] com «titulo» e «cita»")
+    return {int(n): a["titulo"] for n, a in lidas.items()}
+
+
+def _abrir(arquivo: Path) -> dict:
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10
+        import tomli as tomllib
+    try:
+        return tomllib.loads(arquivo.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise _ruim(arquivo, "o arquivo não existe") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as erro:
+        raise _ruim(arquivo, f"não é um TOML que se possa ler ({erro})") from None
 
 
 def ler(arquivo: Path = ARQUIVO) -> list[Afirmacao]:
@@ -186,19 +215,22 @@ def ler(arquivo: Path = ARQUIVO) -> list[Afirmacao]:
     Levanta:
         ErroDoUsuario: o arquivo falta, não é TOML, ou uma afirmação tem campo que falta ou sobra.
     """
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib
-    try:
-        lidas = tomllib.loads(arquivo.read_text(encoding="utf-8")).get("afirmacao")
-    except FileNotFoundError:
-        raise _ruim(arquivo, "o arquivo não existe") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as erro:
-        raise _ruim(arquivo, f"não é um TOML que se possa ler ({erro})") from None
+    dados = _abrir(arquivo)
+    lidas = dados.get("afirmacao")
     if not isinstance(lidas, list) or not lidas:
         raise _ruim(arquivo, "não há nenhuma [[afirmacao]]")
-    prontas = [_uma(dados, n, arquivo) for n, dados in enumerate(lidas, 1)]
+    ha = apostilas(arquivo)
+    for n, a in enumerate(lidas, 1):
+        if a.get("apostila") not in ha:
+            raise _ruim(
+                arquivo,
+                f"afirmação {n} ({a.get('id', 'sem id')}): «apostila» é uma das de [apostilas]: "
+                + ", ".join(map(str, ha)),
+            )
+    prontas = [
+        _uma(a | {"cita": dados["apostilas"][str(a["apostila"])]["cita"]}, n, arquivo)
+        for n, a in enumerate(lidas, 1)
+    ]
     ids = [a.id for a in prontas]
     repetidos = sorted({i for i in ids if ids.count(i) > 1})
     if repetidos:
@@ -242,8 +274,6 @@ def _uma(dados: dict, n: int, arquivo: Path) -> Afirmacao:
     for campo in _TEXTOS:
         if not isinstance(dados.get(campo), str) or not dados[campo].strip():
             raise _ruim(arquivo, f"{quem}: falta «{campo}», ou não é um texto")
-    if dados.get("apostila") not in (2, 6):
-        raise _ruim(arquivo, f"{quem}: «apostila» é 2 ou 6")
     if dados["onde"] not in ONDE:
         raise _ruim(arquivo, f"{quem}: «onde» é um destes: {', '.join(ONDE)}")
     hipotese = dados.get("hipotese", False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 
-# Importar estes dois registra as medidas.
-from nucleo import medidas_02, medidas_06, modelos  # noqa: F401
 from nucleo.afirmacoes import (
     CONFERE,
     EM_PARTE,
@@ -22,6 +22,10 @@ from nucleo.afirmacoes import (
 from nucleo.medidas import GUARDADO, PUBLICADO, Contexto, Medida, NaoMedido
 from nucleo.saida import Conferencia, Quadro
 from nucleo.unidades import inteiro
+
+# Importar os módulos medidas_NN registra as medidas: uma apostila nova só precisa do arquivo dela.
+for _arquivo in sorted(Path(__file__).parent.glob("medidas_[0-9][0-9].py")):
+    import_module(f"nucleo.{_arquivo.stem}")
 
 SO_NO_GPT2 = "só o GPT-2 verdadeiro mede isto"
 
@@ -166,9 +170,11 @@ def ficha(c: Conferida) -> Quadro:
 def contagem(conferidas: list[Conferida]) -> Quadro:
     """Quantas afirmações de cada apostila tiveram cada veredito."""
     conta = Counter((c.veredito, c.afirmacao.apostila) for c in conferidas)
-    linhas = [[v, conta[v, 2], conta[v, 6], conta[v, 2] + conta[v, 6]] for v in VEREDITOS]
-    linhas.append(["todas", *(sum(x[i] for x in linhas) for i in (1, 2, 3))])
-    colunas = dict.fromkeys(("apostila 02", "capítulo 6", "as duas"), inteiro)
+    de = sorted({c.afirmacao.apostila for c in conferidas})
+    por_veredito = [[conta[v, n] for n in de] for v in VEREDITOS]
+    linhas = [[v, *x, sum(x)] for v, x in zip(VEREDITOS, por_veredito, strict=True)]
+    linhas.append(["todas", *(sum(x) for x in zip(*(y[1:] for y in linhas), strict=True))])
+    colunas = dict.fromkeys([*(f"apostila {n:02d}" for n in de), "ao todo"], inteiro)
     return Quadro("Vereditos", {"veredito": str} | colunas, linhas)
 
 

@@ -7,7 +7,7 @@ que medimos, o certo e o comando para ver.
 from __future__ import annotations
 
 from nucleo import referencia
-from nucleo.afirmacoes import EM_PARTE, HIPOTESE, NAO_CONFERE
+from nucleo.afirmacoes import EM_PARTE, HIPOTESE, NAO_CONFERE, apostilas
 from nucleo.medidas import GUARDADO, PUBLICADO
 
 NA_ERRATA = (NAO_CONFERE, EM_PARTE, HIPOTESE)
@@ -16,7 +16,7 @@ NA_ERRATA = (NAO_CONFERE, EM_PARTE, HIPOTESE)
 def em_markdown(resultado: dict) -> str:
     """A errata em Markdown, de um resultado.json desta conferência: uma entrada por correção."""
     partes = []
-    for n, titulo in ((2, "Apostila 02"), (6, "Capítulo 6")):
+    for n, titulo in apostilas().items():
         desta = [r for r in resultado["resultados"] if r.get("apostila") == n]
         entradas = [_entrada(r) for r in desta if r["veredito"] in NA_ERRATA]
         partes += [f"## {titulo}", *(entradas or ["Nada a corrigir."])]
