@@ -155,7 +155,7 @@ def oficina(tmp_path, monkeypatch):
     monkeypatch.setattr(
         script,
         "conferir",
-        lambda modelo, _: (dados / "conferida").write_bytes(
+        lambda modelo, _: (dados.parent / "conferida").write_bytes(
             referencia.arquivo("02_teste", modelo, dados).read_bytes()
         ),
     )
@@ -188,7 +188,9 @@ def test_troca_numero_figura_e_texto(oficina):
     assert "0.1234567890123" in (textos / "a.md").read_text("utf-8").split("]]]-->")[1]
     assert (textos / "figuras" / "mini-02_teste-f.png").read_bytes() == desenho(40)
     assert referencia.valor("02_teste", "a", "mini", pasta=dados) == 0.1234567890123
-    assert (dados / "conferida").read_bytes() == (dados / "mini" / "02_teste.json").read_bytes()
+    assert (dados.parent / "conferida").read_bytes() == (
+        dados / "mini" / "02_teste.json"
+    ).read_bytes()
 
 
 @pytest.mark.cli
