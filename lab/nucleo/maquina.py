@@ -1,7 +1,6 @@
 """A conferência da máquina: o que há, o que falta, e o comando que resolve. Não imprime."""
 
 import contextlib
-import hashlib
 import os
 import re
 import shutil
@@ -227,12 +226,11 @@ def verificar_gpt2(nome: str, arquivo: Path) -> str:
     tamanho = arquivo.stat().st_size
     if publicado["bytes"] and tamanho != publicado["bytes"]:
         return f"o arquivo tem {tamanho} bytes e o publicado tem {publicado['bytes']}"
-    soma = hashlib.sha256()
-    with arquivo.open("rb") as f:
-        while bloco := f.read(1 << 22):
-            soma.update(bloco)
-    if soma.hexdigest() != publicado["sha256"]:
-        return f"o sha256 começa com {soma.hexdigest()[:8]} e o publicado com {publicado['sha256'][:8]}"
+    from nucleo import hub
+
+    soma = hub.sha256(arquivo)
+    if soma != publicado["sha256"]:
+        return f"o sha256 começa com {soma[:8]} e o publicado com {publicado['sha256'][:8]}"
     return ""
 
 
