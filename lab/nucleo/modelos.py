@@ -248,6 +248,9 @@ def ler_config(pasta: Path) -> dict:
     tipos = {"model_type": str, "architectures": list, "tie_word_embeddings": bool}
     tipos |= {"vocab_size": int, "pad_token_id": int}
     try:
+        if arquivo.exists() and not arquivo.is_file():
+            # Ler um FIFO, por exemplo, esperaria para sempre por quem escrevesse nele.
+            raise ValueError("não é um arquivo comum")
         config = json.loads(arquivo.read_text(encoding="utf-8"))
         if not isinstance(config, dict):
             raise ValueError("não é um objeto")
