@@ -52,7 +52,8 @@ class Pedido:
 @dataclass
 class Pane:
     """Um mau comportamento. `tipo`: "codigo", "login", "corte", "sem_range", "silencio",
-    "tamanho" (o HEAD anuncia outro tamanho) ou "faixa_errada". Vale `vezes` vezes (None: sempre)."""
+    "tamanho" (o HEAD anuncia outro tamanho), "bytes" (cada byte vai com os bits de `valor` trocados) ou
+    "faixa_errada". Vale `vezes` vezes (None: sempre)."""
 
     tipo: str
     valor: object = None
@@ -279,7 +280,11 @@ class _Atendente(BaseHTTPRequestHandler):
         if tipo == "corte":
             # A fração é do arquivo inteiro: quem pede a partir dali não recebe nada.
             limite = max(inicio, min(fim, int(total * pane.valor)))
+        mascara = pane.valor if tipo == "bytes" else 0
+        trocas = bytes(b ^ mascara for b in range(256)) if mascara else None
         for bloco in _blocos(conteudo, inicio, limite):
+            if trocas:
+                bloco = bloco.translate(trocas)
             try:
                 self.wfile.write(bloco)
             except OSError:

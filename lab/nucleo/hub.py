@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.request import getproxies
 
 from nucleo import tensores
 from nucleo.erros import ErroDoUsuario
@@ -43,6 +44,8 @@ _DE_REDE = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
 CAIU = "a conexão caiu no meio do download"
 DEMOROU = "o hub demorou demais para responder"
 RECUSADA = "a conexão com o hub foi recusada"
+PROXY = "o proxy recusou a conexão (confira HTTP_PROXY e HTTPS_PROXY)"
+DE_QUEM = "há um proxy configurado: confira HTTP_PROXY e HTTPS_PROXY"
 NAO_E_O_HUB = "quem respondeu não foi o hub (página de login da rede? abra o navegador e entre)"
 OUTRO_TAMANHO = "o arquivo chegou com um tamanho diferente do que o hub anunciou"
 OUTROS_BYTES = "os bytes que chegaram não são os que o hub publicou (trocados no caminho?)"
@@ -133,6 +136,8 @@ def motivo_da_falha(erro: BaseException) -> str:
         return "o hub pediu para esperar (muitos pedidos deste endereço)" + (
             f": tente de novo em {espera} s" if espera.isdecimal() else ""
         )
+    if codigo == 407:
+        return PROXY
     if codigo in (401, 403):
         return f"o hub recusou o acesso (código {codigo})"
     if codigo == 404:
@@ -149,9 +154,9 @@ def motivo_da_falha(erro: BaseException) -> str:
     if any(frase in texto for frase in sem_nome) or "unreachable" in texto.lower():
         return "sem internet (o endereço do hub não foi encontrado)"
     if "proxy" in texto.lower():
-        return "o proxy recusou a conexão"
+        return PROXY
     if "refused" in texto.lower() or "recus" in texto.lower():
-        return RECUSADA
+        return f"{RECUSADA} ({DE_QUEM})" if getproxies().keys() & {"http", "https", "all"} else RECUSADA
     if "timed out" in texto.lower() or "timeout" in texto.lower():
         return DEMOROU
     if "Consistency check" in texto:
@@ -325,7 +330,7 @@ def _com_folego(
             vazios = 0 if inicio > antes else vazios + 1
             # Quem não respondeu nada em SILENCIO segundos já teve tempo: não se espera outra vez.
             calado = motivo == DEMOROU and vazios
-            if _do_disco(erro, "", 0) or motivo not in (CAIU, DEMOROU, RECUSADA) or calado:
+            if _do_disco(erro, "", 0) or motivo not in (CAIU, DEMOROU) or calado:
                 raise
             if vazios == TENTATIVAS:
                 raise

@@ -305,6 +305,7 @@ def _ocupada(pasta: Path) -> ErroDoUsuario:
 def _nao_gravou(pasta: Path, erro: OSError) -> ErroDoUsuario:
     motivos = {
         28: "o disco está cheio",
+        27: "o sistema não deixa gravar um arquivo deste tamanho",
         122: "a sua cota de disco acabou",
         30: "o disco é só de leitura",
         13: "a pasta (ou um arquivo dela, talvez aberto em outro programa) não permite escrita",
