@@ -156,7 +156,11 @@ def motivo_da_falha(erro: BaseException) -> str:
     if "proxy" in texto.lower():
         return PROXY
     if "refused" in texto.lower() or "recus" in texto.lower():
-        return f"{RECUSADA} ({DE_QUEM})" if getproxies().keys() & {"http", "https", "all"} else RECUSADA
+        return (
+            f"{RECUSADA} ({DE_QUEM})"
+            if getproxies().keys() & {"http", "https", "all"}
+            else RECUSADA
+        )
     if "timed out" in texto.lower() or "timeout" in texto.lower():
         return DEMOROU
     if "Consistency check" in texto:
