@@ -72,6 +72,18 @@ def sem_poderes() -> None:
             assert ctypes.CDLL(None).prctl(tirar_do_conjunto, poder, 0, 0, 0) == 0
 
 
+DOIS_GB = 2 << 30
+
+
+def apertado() -> None:
+    """Para `preexec_fn`: um núcleo só, e não mais de 2 GB de memória escrita. (Só no Linux.)"""
+    import resource
+
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    # RLIMIT_DATA conta toda a memória que o processo escreve (não os arquivos mapeados para leitura).
+    resource.setrlimit(resource.RLIMIT_DATA, (DOIS_GB, DOIS_GB))
+
+
 def rodar(
     script: str,
     *opcoes: str,

@@ -28,6 +28,7 @@ AMBIENTE = os.environ | {
     "OMP_NUM_THREADS": "1",
     "PYTHONIOENCODING": "utf-8",
     "NO_PROXY": "127.0.0.1",
+    "PYTHONPATH": f"{LAB}{os.pathsep}{RAIZ / 'tests'}",
 }
 
 
@@ -70,11 +71,10 @@ def test_morte_em_cada_operacao_de_disco_da_gravacao_e_da_recuperacao(tmp_path):
 
 ESCRITOR = """
 import sys, time
-sys.path[:0] = sys.argv[1:3]
 from pathlib import Path
 from morte_subita import caderno
 from nucleo.saida import conferir_pasta
-pasta, meu = Path(sys.argv[3]), int(sys.argv[4])
+pasta, meu = Path(sys.argv[1]), int(sys.argv[2])
 (pasta / f"pronto_{meu}").touch()
 while len(list(pasta.glob("pronto_*"))) < 2:
     time.sleep(0.001)  # os dois começam juntos
@@ -86,10 +86,9 @@ for i in range(25):
 
 def test_dois_processos_gravando_na_mesma_pasta(tmp_path):
     """Vinte e cinco ciclos de cada um: no fim, todas as saídas são da mesma execução."""
-    caminhos = [str(LAB), str(RAIZ / "tests"), str(tmp_path)]
     dois = [
         subprocess.Popen(
-            [sys.executable, "-c", ESCRITOR, *caminhos, str(n)], env=AMBIENTE,
+            [sys.executable, "-c", ESCRITOR, str(tmp_path), str(n)], env=AMBIENTE,
             stderr=subprocess.PIPE, encoding="utf-8",
         )
         for n in (1, 2)
@@ -118,11 +117,10 @@ def test_pasta_trancada_por_outra_execucao_tem_mensagem(tmp_path, monkeypatch):
 
 BAIXADOR = """
 import sys
-sys.path[:0] = sys.argv[1:3]
 from pathlib import Path
 from morte_subita import Inteiro, Tabelas
-classe = {"Inteiro": Inteiro, "Tabelas": Tabelas}[sys.argv[3]]
-e = classe(Path(sys.argv[4]), sys.argv[5])
+classe = {"Inteiro": Inteiro, "Tabelas": Tabelas}[sys.argv[1]]
+e = classe(Path(sys.argv[2]), sys.argv[3])
 e.fazer()
 e.conferir()
 print(e.restos())
@@ -132,7 +130,7 @@ print(e.restos())
 @pytest.mark.parametrize("qual", ["Inteiro", "Tabelas"])
 def test_dois_processos_baixando_o_mesmo_arquivo(qual, servidor, tmp_path):
     """O segundo espera o primeiro e acha o arquivo pronto: cada byte desce uma vez, e sem mistura."""
-    comando = [sys.executable, "-c", BAIXADOR, str(LAB), str(RAIZ / "tests"), qual]
+    comando = [sys.executable, "-c", BAIXADOR, qual]
     dois = [
         subprocess.Popen(
             [*comando, str(tmp_path), servidor.url], env=AMBIENTE | {"HF_HUB_OFFLINE": "0"},

@@ -136,7 +136,8 @@ def motivo_da_falha(erro: BaseException) -> str:
         return "o hub pediu para esperar (muitos pedidos deste endereço)" + (
             f": tente de novo em {espera} s" if espera.isdecimal() else ""
         )
-    if codigo == 407:
+    # Pelo túnel de um https, o proxy responde à biblioteca, e não a nós: só o tipo do erro o diz.
+    if codigo == 407 or any("ProxyError" in type(e).__name__ for e in _cadeia(erro)):
         return PROXY
     if codigo in (401, 403):
         return f"o hub recusou o acesso (código {codigo})"

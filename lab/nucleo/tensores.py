@@ -103,6 +103,8 @@ def ler_cabecalho(arquivo: Path) -> dict[str, Tensor]:
 
     Erros: `ErroDoUsuario` para arquivo cortado, vazio, ponteiro do Git LFS ou outro formato.
     """
+    if not arquivo.is_file():
+        raise _estragado(arquivo, "não é um arquivo comum")  # um FIFO faria a leitura esperar
     tamanho = arquivo.stat().st_size
     recusar_ponteiro(arquivo)
     with arquivo.open("rb") as f:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from nucleo.erros import ErroDoUsuario
 
-
 # As mesmas doze palavras nas duas línguas: mostram de que textos saiu um vocabulário.
 _COMUNS = {
     "inglês": "king queen man woman house water night friend mother time eyes heart",
