@@ -16,6 +16,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -183,10 +184,13 @@ def dividir(funcao) -> int:
     if pid:
         return pid
     codigo = 1
-    with contextlib.suppress(BaseException):
+    try:
         funcao()
         codigo = 0
-    os._exit(codigo)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(codigo)
 
 
 def esperar(pid: int) -> bool:
@@ -260,14 +264,14 @@ def pontos(pasta: Path) -> dict:
         while not viveu:
             operacao += 1
             onde = pasta / f"{falhar}_{operacao}"
-            caderno(0, figuras=2).gravar(onde)
+            caderno(0, figuras=0).gravar(onde)
 
             def gravar(onde=onde, operacao=operacao, falhar=falhar):
                 if falhar:
                     prender(onde / "tabela.csv")
                 morrer_na(operacao)
                 with contextlib.suppress(saida.ErroDoUsuario):
-                    caderno(1, figuras=2).gravar(onde)
+                    caderno(1, figuras=0).gravar(onde)
 
             viveu = esperar(dividir(gravar))
             mortes += not viveu

@@ -28,6 +28,7 @@ AMBIENTE = os.environ | {
     "OMP_NUM_THREADS": "1",
     "PYTHONIOENCODING": "utf-8",
     "NO_PROXY": "127.0.0.1",
+    "HF_HUB_OFFLINE": "0",
     "PYTHONPATH": f"{LAB}{os.pathsep}{RAIZ / 'tests'}",
 }
 
@@ -64,8 +65,8 @@ def test_cem_mortes_em_instantes_sorteados(servidor, tmp_path, capsys):
 def test_morte_em_cada_operacao_de_disco_da_gravacao_e_da_recuperacao(tmp_path):
     """Sem sorteio: antes de cada replace, link, fsync… da troca, e de cada um da recuperação dela."""
     relato = matar("pontos", str(tmp_path))
-    # Uma gravação de 6 arquivos faz mais de 30 operações; sem o diário, a mistura apareceria aqui.
-    assert relato["mortes"] > 60 and relato["na_recuperacao"] > 200, relato
+    # Uma gravação de 4 arquivos faz mais de 20 operações; sem o diário, a mistura apareceria aqui.
+    assert relato["mortes"] > 40 and relato["na_recuperacao"] > 150, relato
     assert relato["finais"] == [0, 1]  # houve trocas desfeitas e trocas concluídas
 
 
@@ -133,7 +134,7 @@ def test_dois_processos_baixando_o_mesmo_arquivo(qual, servidor, tmp_path):
     comando = [sys.executable, "-c", BAIXADOR, qual]
     dois = [
         subprocess.Popen(
-            [*comando, str(tmp_path), servidor.url], env=AMBIENTE | {"HF_HUB_OFFLINE": "0"},
+            [*comando, str(tmp_path), servidor.url], env=AMBIENTE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
         )
         for _ in range(2)
