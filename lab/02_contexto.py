@@ -3,7 +3,7 @@
 O que você vai ver: uma palavra ambígua em várias frases. Na entrada do modelo, todas as
 ocorrências são o mesmo vetor; camada a camada elas se separam por sentido, e cada passo é
 medido contra o acaso. Depois, o que engana o cosseno (anisotropia e dimensões rebeldes) e a
-lente que lê o sentido em tokens. Apostila 02, «O limite real desta camada»; capítulo 6.5.
+lente que lê o sentido em tokens. Apostila 02, “O limite real desta camada”; capítulo 6.5.
 
 Quanto demora: cerca de 25 s (na primeira vez, mais o preparo do modelo).
 Como rodar:    python lab/02_contexto.py                          tudo
@@ -128,7 +128,7 @@ if aula.secao(2):
     # E se a pista vier depois? Num modelo causal a palavra já passou, e não sabe.
     if causal:
         dupla, diferenca = exp.pista_depois(modelo, colecao)
-        aula.diga(f"Com a pista depois: «{dupla[0]}» e «{dupla[1]}»")
+        aula.diga(f"Com a pista depois: “{dupla[0]}” e “{dupla[1]}”")
         iguais = [Conferencia("as duas ocorrências, em todas as camadas", diferenca, 0.0, 1e-5)]
         aula.comparar("2_pista_depois", "Mesmo começo, pista só depois", iguais)
         aula.repare("em nenhuma camada se separam: o que vem depois não chega à palavra.")
@@ -177,7 +177,7 @@ if aula.secao(3):
 # %% 4 · Anisotropia: o que é semelhança, e o que é viés
 if aula.secao(4):
     # Um cosseno de 0,9 impressiona menos quando dois tokens quaisquer já têm 0,6.
-    aula.diga(f"«Quaisquer»: {fundo.A.shape[1]} tokens diferentes das frases, um de cada.")
+    aula.diga(f"“Quaisquer”: {fundo.A.shape[1]} tokens diferentes das frases, um de cada.")
     aula.quadro("4_anisotropia", exp.quadro_da_anisotropia(primeira, fundo))
     aula.figura(
         "4_anisotropia", "semelhança e anisotropia", fig.anisotropia, primeira, fundo, modelo.nome

@@ -129,7 +129,7 @@ if aula.secao(4) and esticadas:
     aula.resultado("delta_1024_esticado", exp.variacao(esticadas, melhor, 1024), "nats")
     custo = exp.media(esticadas["NTK, fator 8", 128]) - exp.media(esticadas["sem esticar", 128])
     aula.repare(
-        f"em 1024, a melhor receita é «{melhor}» ({decimal(exp.variacao(esticadas, melhor, 1024))} nats "
+        f"em 1024, a melhor receita é “{melhor}” ({decimal(exp.variacao(esticadas, melhor, 1024))} nats "
         f"sobre o treino). Um fator só para tudo (NTK, fator 8) já custa {decimal(custo)} em 128, "
         "onde não era preciso esticar: é o que o dinâmico evita."
     )

@@ -1,7 +1,7 @@
 """Apostila 06 · Posições: por que a ordem precisa entrar, e como ela entra.
 
-O que você vai ver: uma atenção que não distingue «O cão mordeu o homem» de «O homem mordeu o
-cão», as senoides feitas à mão, a matriz que desloca posições, a camada de entrada inteira, o que
+O que você vai ver: uma atenção que não distingue “O cão mordeu o homem” de “O homem mordeu o
+cão”, as senoides feitas à mão, a matriz que desloca posições, a camada de entrada inteira, o que
 acontece a um modelo de verdade sem posições, e o RoPE do zero posto dentro do SmolLM2 no lugar
 do da biblioteca. Um banner por seção da apostila; cada fórmula é conferida por quem não a escreveu.
 
@@ -99,7 +99,7 @@ if aula.secao("6.1"):
 if aula.secao("6.2"):
     # Primeiro a falta: uma atenção em meia dúzia de linhas, com pesos sorteados e sem posição.
     trocada = [frase[i] for i in ordem]
-    aula.diga(f"«{' '.join(frase)}» e «{' '.join(trocada)}»: as mesmas palavras, outra ordem.")
+    aula.diga(f"“{' '.join(frase)}” e “{' '.join(trocada)}”: as mesmas palavras, outra ordem.")
     aula.quadro("62_ordem", exp.percebe_a_ordem(frase, ordem, d, SEMENTE))
     aula.repare(
         "sem máscara cada saída muda de lugar junto com o seu token: é equivariante, não "

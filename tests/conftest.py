@@ -58,8 +58,43 @@ def tabela_sorteada():
     return tabela
 
 
-def rodar(script: str, *opcoes: str, ambiente: dict | None = None, onde: Path | None = None):
-    """Roda lab/SCRIPT num processo, sem rede, e devolve o CompletedProcess (texto em UTF-8)."""
+def sem_poderes() -> None:
+    """Para `preexec_fn`: o root deixa de ignorar permissões, como qualquer pessoa. (Só no Linux.)
+
+    O processo que vier perde CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH e CAP_FOWNER: um arquivo sem a
+    permissão de escrita, ou de outro usuário, passa a ser recusado também a ele.
+    """
+    if os.geteuid() == 0:
+        import ctypes
+
+        tirar_do_conjunto = 24  # PR_CAPBSET_DROP, em prctl.h
+        for poder in (1, 2, 3):
+            assert ctypes.CDLL(None).prctl(tirar_do_conjunto, poder, 0, 0, 0) == 0
+
+
+DOIS_GB = 2 << 30
+
+
+def apertado() -> None:
+    """Para `preexec_fn`: um núcleo só, e não mais de 2 GB de memória escrita. (Só no Linux.)"""
+    import resource
+
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    # RLIMIT_DATA conta toda a memória que o processo escreve (não os arquivos mapeados para leitura).
+    resource.setrlimit(resource.RLIMIT_DATA, (DOIS_GB, DOIS_GB))
+
+
+def rodar(
+    script: str,
+    *opcoes: str,
+    ambiente: dict | None = None,
+    onde: Path | None = None,
+    antes=None,
+):
+    """Roda lab/SCRIPT num processo, sem rede, e devolve o CompletedProcess (texto em UTF-8).
+
+    `antes` é o preexec_fn: o que fazer no processo novo antes do programa (limites, permissões).
+    """
     env = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONIOENCODING": "utf-8"} | (ambiente or {})
     codificacao = env["PYTHONIOENCODING"].split(":")[0]
     return subprocess.run(
@@ -69,6 +104,7 @@ def rodar(script: str, *opcoes: str, ambiente: dict | None = None, onde: Path | 
         env=env,
         cwd=onde or RAIZ,
         timeout=280,
+        preexec_fn=antes,
     )
 
 

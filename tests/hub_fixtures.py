@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gpt2_plantado as plantado
-from nucleo import modelos
+from nucleo import hub, modelos
 from servidor_hub import Esparso, ServidorHub
 
 _AMBIENTE = (
@@ -46,6 +46,7 @@ def fixture_casa(tmp_path, monkeypatch):
     sem_pausa = types.SimpleNamespace(sleep=lambda s: None)
     monkeypatch.setattr(file_download, "time", sem_pausa)
     monkeypatch.setattr(_http, "time", sem_pausa)
+    monkeypatch.setattr(hub, "PAUSA", 0)
     yield pasta
     shutil.rmtree(pasta, ignore_errors=True)  # o pytest guardaria os modelos de três sessões
 

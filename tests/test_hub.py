@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -297,13 +298,16 @@ def test_download_que_falha_da_uma_mensagem_e_nao_deixa_meio_arquivo(
         modelos.abrir("gpt2")
     assert frase in info.value.por_que, info.value.por_que
     assert "00_preparar.py --modelos gpt2" in info.value.o_que_fazer
-    assert pesos_no_cache(casa) == [] and restos(casa) == []
+    # O que desceu antes de um corte espera pela próxima vez; nada mais fica.
+    sobrou = [r for r in restos(casa) if not (tipo == "corte" and r.endswith(".parcial"))]
+    assert pesos_no_cache(casa) == [] and sobrou == []
     # Uma mensagem só: a biblioteca não fala inglês por cima dela.
     fora = capfd.readouterr()
     assert fora.out == "" and fora.err == "" and avisos == []
     # Quando o hub melhora, o comando repetido funciona.
     no_ar.consertar()
     np.testing.assert_array_equal(modelos.abrir("gpt2").wte, no_ar.valores["wte.weight"])
+    assert restos(casa) == []
 
 
 def test_config_que_nao_vem_nao_deixa_pesos_a_meio_caminho(no_ar, casa):
@@ -326,18 +330,6 @@ def test_cache_que_nao_se_pode_gravar(no_ar, casa):
     with pytest.raises(ErroDoUsuario) as info:
         modelos.abrir("gpt2-large")
     assert "gravar" in info.value.o_que and "LAB_CACHE" in info.value.o_que_fazer
-
-
-def test_disco_cheio_diz_quanto_falta_e_nao_deixa_meio_arquivo(no_ar, casa, monkeypatch):
-    from huggingface_hub import file_download
-
-    def sem_espaco(*a, **k):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(file_download, "http_get", sem_espaco)
-    with pytest.raises(ErroDoUsuario, match="Não coube no disco"):
-        modelos.abrir("gpt2")
-    assert restos(casa) == []
 
 
 def test_hub_que_emudece_no_meio_nao_trava(no_ar, casa, monkeypatch, avisos):
@@ -368,12 +360,21 @@ class Interromper:
             raise KeyboardInterrupt
 
 
-def test_ctrl_c_no_modelo_inteiro_nao_deixa_meio_arquivo(no_ar, casa):
-    no_ar.publicar(REPO, "model.safetensors", grande_esparso(1, 200)[0])
+def test_ctrl_c_no_modelo_inteiro_continua_de_onde_parou(no_ar, casa):
+    arquivo, pontas, _ = grande_esparso(1, 200)
+    no_ar.publicar(REPO, "model.safetensors", arquivo)
     with pytest.raises(KeyboardInterrupt):
-        modelos.abrir("gpt2", Interromper(0.2))
-    assert pesos_no_cache(casa) == [] and restos(casa) == []
-    assert modelos.abrir("gpt2").d == 200
+        modelos.abrir("gpt2", Interromper(0.7))
+    assert pesos_no_cache(casa) == []
+    [parcial] = casa.rglob("*.parcial")
+    guardados = parcial.stat().st_size
+    assert guardados > 0.69 * arquivo.tamanho
+    no_ar.esquecer()
+    modelo = modelos.abrir("gpt2")
+    assert no_ar.bytes_enviados("model.safetensors") == arquivo.tamanho - guardados
+    np.testing.assert_array_equal(modelo.wte[:3], pontas["wte.weight"][:3])
+    np.testing.assert_array_equal(modelo.wpe[-3:], pontas["wpe.weight"][3:])
+    assert restos(casa) == []
 
 
 def test_ctrl_c_nas_tabelas_continua_de_onde_parou(servidor, casa):
@@ -424,6 +425,7 @@ def test_motivo_da_falha(texto, frase):
 def test_certificado_da_instituicao(casa, magro, monkeypatch, tmp_path):
     """Caso 72: a rede com inspeção é recusada, e a cura que a mensagem dá funciona."""
     if not shutil.which("openssl"):
+        assert sys.platform != "linux", "instale o openssl: no Linux esta falta não se pula"
         pytest.skip("sem o programa openssl para fazer um certificado")
     chave, certificado = tmp_path / "chave.pem", tmp_path / "certificado.pem"
     subprocess.run(

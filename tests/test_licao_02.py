@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import LAB, RAIZ, rodar
+from conftest import DOIS_GB, LAB, RAIZ, apertado, rodar
 
 pytestmark = [pytest.mark.cli, pytest.mark.smollm2]
 LICAO = "02_embeddings.py"
@@ -20,9 +20,21 @@ LICAO = "02_embeddings.py"
 def completa(smollm2, tmp_path_factory):
     """Uma execução com tudo; as verificações abaixo só a leem."""
     pasta = tmp_path_factory.mktemp("lição com espaço e acento")
-    feito = rodar(LICAO, "--modelo", "smollm2", "--saida", str(pasta), onde=pasta.parent)
+    limite = apertado if sys.platform == "linux" else None  # um núcleo e 2 GB de memória
+    feito = rodar(
+        LICAO, "--modelo", "smollm2", "--saida", str(pasta), onde=pasta.parent, antes=limite
+    )
     assert feito.returncode == 0, feito.stderr
     return feito, pasta
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="o pico em KB é do Linux")
+def test_o_pico_de_memoria_fica_abaixo_de_dois_gigabytes(completa):
+    """De todos os processos que este já esperou; o maior deles é a lição inteira no SmolLM2."""
+    import resource
+
+    pico = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    assert 500e6 < pico < DOIS_GB, pico  # menos que isso nem os pesos estiveram na memória
 
 
 def ler_csv(pasta, nome):

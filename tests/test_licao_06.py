@@ -72,7 +72,7 @@ def test_rapida_com_a_frase_de_quem_assiste(tmp_path):
     opcoes = ["--rapido", "--secao", "6.2", "--sem-graficos", "--saida", str(tmp_path)]
     feito = rodar(LICAO, *opcoes, "--frase", "a gata viu o rato .", "--troca", "1", "4")
     assert feito.returncode == 0, feito.stderr
-    assert "«a rato viu o gata .»" in feito.stdout
+    assert "“a rato viu o gata .”" in feito.stdout
     assert not list(tmp_path.glob("*.png"))
 
 

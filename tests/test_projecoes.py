@@ -234,7 +234,7 @@ def test_grupo_pequeno_repetido_em_pedacos_e_unico(falso):
     c = exp.montar(falso, grupos, 20, 2)
     juntos = " | ".join(c.avisos)
     assert c.grupos == ["cores", "de novo"] and "paralelepípedo" in juntos
-    assert "«par» ficou com 2 palavra(s)" in juntos and "«red» já estava em «cores»" in juntos
+    assert "“par” ficou com 2 palavra(s)" in juntos and "“red” já estava em “cores”" in juntos
     um = exp.montar(falso, {"cores": grupos["cores"]}, 20, 2)
     assert any("um grupo só" in a for a in um.avisos)
     assert exp.controle(um, "", 0) is None

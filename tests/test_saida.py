@@ -85,12 +85,24 @@ def test_interrompido_no_meio_nao_deixa_restos(tmp_path, monkeypatch):
     assert not list(tmp_path.glob(".parcial-*"))
 
 
-def test_restos_antigos_saem_e_os_recentes_ficam(tmp_path):
+def test_restos_de_quem_morreu_saem_e_os_de_quem_esta_gravando_ficam(tmp_path):
+    from nucleo.trava import so_um
+
+    (tmp_path / ".parcial-x").mkdir()
+    with so_um(tmp_path):  # como se outra execução estivesse gravando agora
+        saida.conferir_pasta(tmp_path)
+        assert [p.name for p in tmp_path.iterdir()] == [".parcial-x"]
+    saida.conferir_pasta(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sem_trava_so_os_restos_antigos_saem(tmp_path):
+    """Num disco de rede que não tranca pastas, um resto recente pode ser de quem está gravando."""
     for nome, idade in (("velho", 7200), ("novo", 10)):
         pasta = tmp_path / f".parcial-{nome}"
         pasta.mkdir()
         os.utime(pasta, (saida._agora() - idade,) * 2)
-    saida.conferir_pasta(tmp_path)
+    saida._arrumar(tmp_path, trancada=False)
     assert [p.name for p in tmp_path.iterdir()] == [".parcial-novo"]
 
 

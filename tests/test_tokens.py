@@ -133,3 +133,23 @@ def test_smollm2_conhece_king_inteiro_e_gato_em_pedacos(smollm2):
     assert smollm2.tokenizador.linha("king").texto == " king"
     with pytest.raises(ErroDoUsuario, match="' g'"):
         smollm2.tokenizador.linha("gato")
+
+
+@pytest.mark.mini
+def test_a_dica_diz_a_lingua_do_vocabulario(gpt2, mini, tmp_path):
+    """Quem digita em português num modelo de inglês (ou o contrário) fica sabendo por que não deu."""
+    for tok, palavra, lingua in (
+        (gpt2, "cachorro", "inglês"),
+        (mini.tokenizador, "wonderful", "português"),
+    ):
+        with pytest.raises(ErroDoUsuario) as info:
+            tok.linha(palavra)
+        assert f"vem de textos em {lingua}" in info.value.o_que_fazer
+        sugerida = info.value.o_que_fazer.split()[-1]
+        assert tok.linha(sugerida).id >= 0  # a palavra sugerida serve
+    # Um vocabulário sem nenhuma das palavras comuns não diz língua nenhuma.
+    from test_modelos import tokenizador_em
+
+    tokenizador_em(tmp_path)
+    brinquedo = tokens.Tokenizador.de_pasta(tmp_path, "brinquedo")
+    assert brinquedo._lingua() == ""

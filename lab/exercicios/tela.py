@@ -20,7 +20,7 @@ def diga(texto: str, estilo: str = "") -> None:
 
 
 def item(rotulo: str, texto: str, estilo: str = "bold") -> None:
-    """Uma linha «rótulo  texto», com o texto recuado quando quebra. Nada do texto é marcação."""
+    """Uma linha “rótulo  texto”, com o texto recuado quando quebra. Nada do texto é marcação."""
     largura = max(20, tela.width - 14)
     linhas = []
     for paragrafo in texto.splitlines() or [""]:

@@ -44,7 +44,7 @@ def estados(modelo: Modelo, frases: list[list[int]]) -> list[np.ndarray]:
         if limite and len(ids) > limite:
             raise ErroDoUsuario(
                 f"A frase tem {len(ids)} tokens, e {modelo.nome} foi treinado com até {limite}.",
-                f"Ela começa com «{modelo.tokenizador.texto(ids[0]).strip()}…».",
+                f"Ela começa com “{modelo.tokenizador.texto(ids[0]).strip()}…”.",
                 f"Corte a frase em até {limite} tokens.",
             )
     base = modelo.completo().base_model

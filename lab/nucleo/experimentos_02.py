@@ -22,7 +22,7 @@ from nucleo.unidades import decimal, inteiro, porcento
 def rotulo(texto: str) -> str:
     """Um texto como pedaço de nome de arquivo: só letras, números e '_', em qualquer sistema."""
     limpo = re.sub(r"[^0-9a-z]+", "_", sem_acentos(texto).casefold()).strip("_")
-    return limpo or "token"
+    return limpo[:60] or "token"  # um token comprido não estoura o nome de arquivo
 
 
 def normas(modelo: Modelo) -> np.ndarray:

@@ -236,7 +236,7 @@ def alem_do_treino() -> str:
     antes, depois = decimal(medido["no_treino"], 2), decimal(medido["depois"], 2)
     return (
         "Além do treino. **Definido**: a senoide existe em qualquer posição. **Afirmado**: por isso o "
-        "modelo «poderia» extrapolar (Vaswani et al., 2017, seção 3.5). **Medido**: treinado em 512, "
+        "modelo “poderia” extrapolar (Vaswani et al., 2017, seção 3.5). **Medido**: treinado em 512, "
         f"vai de {antes} a {depois} de perplexidade em {medido['em']} (Press et al., 2021)."
     )
 
@@ -475,11 +475,11 @@ def trocar_dois(palavras: list[str], a: int, b: int, d: int, semente: int) -> Qu
             float((com_pos[0] - com_pos[1])[parado].abs().max()),
         ],
         [
-            f"com posição, «{palavras[a]}» na posição {a} e na {b}",
+            f"com posição, “{palavras[a]}” na posição {a} e na {b}",
             float((com_pos[0][a] - com_pos[1][b]).norm()),
         ],
     ]
-    titulo = f"O exercício: «{palavras[a]}» e «{palavras[b]}» trocam de lugar"
+    titulo = f"O exercício: “{palavras[a]}” e “{palavras[b]}” trocam de lugar"
     return Quadro(titulo, {"o que se compara": str, "distância": decimal}, linhas)
 
 

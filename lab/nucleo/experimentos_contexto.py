@@ -162,7 +162,7 @@ def curvas(x: Leitura) -> dict[str, contexto.Faixas]:
     """{nome: média e desvio por camada}: dentro de cada sentido, e entre sentidos."""
     fora = x.rotulos[:, None] != x.rotulos[None, :]
     nomes = {
-        f"dentro de «{s}»": contexto.faixas(x.K, x.do_sentido(i))
+        f"dentro de “{s}”": contexto.faixas(x.K, x.do_sentido(i))
         for i, s in enumerate(x.palavra.sentidos)
     }
     return nomes | {"entre sentidos": contexto.faixas(x.K, fora)}
@@ -390,7 +390,7 @@ def lente_das_frases(modelo: Modelo, x: Leitura, k: int) -> Quadro:
         logits = estados.lente(modelo, x.X[c][primeiras], c == x.ultima)  # (sentidos, V)
         tokens = [" ".join(visivel(texto(int(i))) for i in np.argsort(-z)[:k]) for z in logits]
         linhas.append([c, *tokens])
-    colunas = {"camada": inteiro} | {f"«{s}»": str for s in x.palavra.sentidos}
+    colunas = {"camada": inteiro} | {f"“{s}”": str for s in x.palavra.sentidos}
     return Quadro("A lente numa frase de cada sentido", colunas, linhas)
 
 
@@ -416,7 +416,7 @@ def contraste_da_lente(modelo: Modelo, x: Leitura, k: int, entre: int = 1000) ->
         lados = (ordem[:k], ordem[::-1][:k])
         linhas.append([c, *(" ".join(visivel(texto(int(i))) for i in lado) for lado in lados)])
     a, b = x.palavra.sentidos[:2]
-    colunas = {"camada": inteiro, f"mais em «{a}»": str, f"mais em «{b}»": str}
+    colunas = {"camada": inteiro, f"mais em “{a}”": str, f"mais em “{b}”": str}
     return Quadro("O que um sentido promete e o outro não", colunas, linhas)
 
 

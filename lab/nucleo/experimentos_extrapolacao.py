@@ -16,7 +16,7 @@ Medidas = dict[tuple[str, int], Tensor]  # {(nome, comprimento): (sementes, cara
 
 
 class ComFaixa(float):
-    """Uma média que sabe a sua dispersão: no CSV é o número; na tela, «1,393 ± 0,004»."""
+    """Uma média que sabe a sua dispersão: no CSV é o número; na tela, “1,393 ± 0,004”."""
 
     faixa: float = 0.0
 

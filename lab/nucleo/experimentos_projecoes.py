@@ -113,7 +113,7 @@ def montar(modelo: Modelo, grupos: dict, sorteados: int, semente: int) -> Conjun
             if forma is None:
                 fora.append(normalizar(palavra).strip() or "(vazia)")
             elif forma.id in visto:
-                avisos.append(f"«{forma.palavra}» já estava em «{visto[forma.id]}»: fica só lá")
+                avisos.append(f"“{forma.palavra}” já estava em “{visto[forma.id]}”: fica só lá")
             else:
                 visto[forma.id] = nome
                 meus.append(forma.id)
@@ -121,7 +121,7 @@ def montar(modelo: Modelo, grupos: dict, sorteados: int, semente: int) -> Conjun
             avisos.append(f"{nome}: fora por não serem um token só: {', '.join(fora)}")
         if len(meus) < MINIMO_NO_GRUPO:
             avisos.append(
-                f"o grupo «{nome}» ficou com {len(meus)} palavra(s): um grupo precisa de "
+                f"o grupo “{nome}” ficou com {len(meus)} palavra(s): um grupo precisa de "
                 f"{MINIMO_NO_GRUPO}, e ele saiu"
             )
             continue
@@ -515,8 +515,8 @@ def _testes_de_grupos(c: Conjunto) -> dict:
         return projecoes.contar_aglomerados(Y) == len(nomes)
 
     return {
-        f"o grupo mais perto de «{nomes[a]}» é «{nomes[b]}»": mais_perto,
-        f"o grupo mais longe de «{nomes[a]}» é «{nomes[longe]}»": mais_longe,
+        f"o grupo mais perto de “{nomes[a]}” é “{nomes[b]}”": mais_perto,
+        f"o grupo mais longe de “{nomes[a]}” é “{nomes[longe]}”": mais_longe,
         "grupo mais espalhado no desenho é mais espalhado no espaço": tamanhos,
         f"contam-se {len(nomes)} aglomerados, um por grupo": contagem,
     }

@@ -26,7 +26,7 @@ def semelhanca(leituras: list[exp.Leitura], nome: str) -> Figure:
                 eixo.fill_between(
                     c, f.media - f.desvio, f.media + f.desvio, color=CORES[i], alpha=0.15
                 )
-            eixo.set(title=f"«{x.palavra.palavra}»", xlabel="camada")
+            eixo.set(title=f"“{x.palavra.palavra}”", xlabel="camada")
             eixo.legend(loc="lower left")
         eixos[0].set_ylabel("cosseno entre ocorrências")
         figura.suptitle(f"{nome}: a mesma palavra, camada a camada", fontsize=17, weight="bold")
@@ -51,7 +51,7 @@ def mapas(x: exp.Leitura, camada: int, nome: str) -> Figure:
             eixo.set_yticks(meios, x.palavra.sentidos, rotation=90, va="center")
             eixo.set_title(f"camada {c}")
         figura.colorbar(imagem, ax=eixos, label="cosseno", shrink=0.85)
-        titulo = f"{nome}: cada frase com «{x.palavra.palavra}» contra cada outra"
+        titulo = f"{nome}: cada frase com “{x.palavra.palavra}” contra cada outra"
         figura.suptitle(titulo, fontsize=17, weight="bold")
     return figura
 
@@ -65,7 +65,7 @@ def separacao(provadas: list[exp.Provada], nome: str, limite: float = 0.01) -> F
             eixo.fill_between(
                 c, p.palavra.piso, p.palavra.teto, color="0.8", label="95% dos embaralhos"
             )
-            series = [(f"«{p.leitura.palavra.palavra}»", p.palavra, AZUL, "-", "o")]
+            series = [(f"“{p.leitura.palavra.palavra}”", p.palavra, AZUL, "-", "o")]
             if p.frente is not None:
                 series.append(("o token da frente", p.frente, LARANJA, "--", "s"))
             for rotulo, r, cor, traco, forma in series:
@@ -73,7 +73,7 @@ def separacao(provadas: list[exp.Provada], nome: str, limite: float = 0.01) -> F
                 boas = r.p_corrigido < limite
                 eixo.plot(
                     c[boas], r.lacuna[boas], forma, color=cor, markersize=7,
-                    label=f"p < {limite:.2f}".replace(".", ",") if rotulo[0] == "«" else None,
+                    label=f"p < {limite:.2f}".replace(".", ",") if rotulo[0] == "“" else None,
                 )  # fmt: skip
             eixo.axhline(0, color="0.4", linewidth=1)
             eixo.set(title=" × ".join(p.leitura.palavra.sentidos), xlabel="camada")
@@ -88,7 +88,7 @@ def anisotropia(x: exp.Leitura, f: exp.Fundo, nome: str) -> Figure:
     auto, c = exp.autossemelhanca(x), np.arange(len(f.anisotropia))
     return curvas(
         {
-            f"duas ocorrências de «{x.palavra.palavra}»": (c, auto),
+            f"duas ocorrências de “{x.palavra.palavra}”": (c, auto),
             "dois tokens quaisquer (anisotropia)": (c, f.anisotropia),
             "a diferença: semelhança corrigida": (c, auto - f.anisotropia),
         },

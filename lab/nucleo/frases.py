@@ -104,7 +104,7 @@ def achar_palavra(tok: Tokenizador, palavra: str, frase: str) -> Ocorrencia:
     if not achados:
         raise ErroDoUsuario(
             f"A palavra {palavra!r} não está na frase.",
-            f"Procurei a palavra inteira em «{frase}»{_parecida(palavra, frase)}.",
+            f"Procurei a palavra inteira em “{frase}”{_parecida(palavra, frase)}.",
             "Escreva em --palavra uma palavra da frase, ou mude a frase.",
         )
     if len(achados) > 1:

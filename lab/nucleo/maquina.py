@@ -1,7 +1,6 @@
 """A conferência da máquina: o que há, o que falta, e o comando que resolve. Não imprime."""
 
 import contextlib
-import hashlib
 import os
 import re
 import shutil
@@ -40,7 +39,10 @@ def conferir_pacotes() -> list[Item]:
     itens = []
     cura = f'"{sys.executable}" -m pip install -r requirements.txt'
     for pedido in _pedidos(caminhos.RAIZ / "requirements.txt"):
-        nome, faixa = re.match(r"([\w.-]+)(.*)", pedido).groups()
+        lido = _ler_pedido(pedido)
+        if lido.marker and not lido.marker.evaluate():
+            continue  # só se pede em outro sistema, ou em outro Python
+        nome, faixa = lido.name, lido.specifier
         try:
             versao = metadata.version(nome)
         except metadata.PackageNotFoundError:
@@ -48,7 +50,8 @@ def conferir_pacotes() -> list[Item]:
                 Item(FALTA, f"{nome}: não está instalado (pede {faixa or 'qualquer'})", cura)
             )
             continue
-        serve = _serve(versao, faixa)
+        # "2.13.0+cpu" é a 2.13.0 montada para CPU: a etiqueta depois do + não conta.
+        serve = faixa.contains(versao.split("+")[0], prereleases=True)
         estado = OK if serve else FALTA
         itens.append(
             Item(
@@ -66,14 +69,13 @@ def _pedidos(arquivo: Path) -> list[str]:
     return [x for x in (linha.split("#")[0].strip() for linha in linhas) if x]
 
 
-def _serve(versao: str, faixa: str) -> bool:
+def _ler_pedido(pedido: str):
     try:
-        from packaging.specifiers import SpecifierSet
+        from packaging.requirements import Requirement
     except ImportError:
         # Antes de instalar os pacotes só há o pip, que traz o mesmo módulo dentro dele.
-        from pip._vendor.packaging.specifiers import SpecifierSet
-    # "2.13.0+cpu" é a 2.13.0 montada para CPU: a etiqueta depois do + não conta.
-    return SpecifierSet(faixa).contains(versao.split("+")[0], prereleases=True)
+        from pip._vendor.packaging.requirements import Requirement
+    return Requirement(pedido)
 
 
 def conferir_pastas() -> list[Item]:
@@ -227,12 +229,11 @@ def verificar_gpt2(nome: str, arquivo: Path) -> str:
     tamanho = arquivo.stat().st_size
     if publicado["bytes"] and tamanho != publicado["bytes"]:
         return f"o arquivo tem {tamanho} bytes e o publicado tem {publicado['bytes']}"
-    soma = hashlib.sha256()
-    with arquivo.open("rb") as f:
-        while bloco := f.read(1 << 22):
-            soma.update(bloco)
-    if soma.hexdigest() != publicado["sha256"]:
-        return f"o sha256 começa com {soma.hexdigest()[:8]} e o publicado com {publicado['sha256'][:8]}"
+    from nucleo import hub
+
+    soma = hub.sha256(arquivo)
+    if soma != publicado["sha256"]:
+        return f"o sha256 começa com {soma[:8]} e o publicado com {publicado['sha256'][:8]}"
     return ""
 
 

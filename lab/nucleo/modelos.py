@@ -248,6 +248,10 @@ def ler_config(pasta: Path) -> dict:
     tipos = {"model_type": str, "architectures": list, "tie_word_embeddings": bool}
     tipos |= {"vocab_size": int, "pad_token_id": int}
     try:
+        if arquivo.exists() and not arquivo.is_file():
+            # Ler um FIFO, por exemplo, esperaria para sempre por quem escrevesse nele.
+            raise ValueError("não é um arquivo comum")
+        tensores.recusar_ponteiro(arquivo)
         config = json.loads(arquivo.read_text(encoding="utf-8"))
         if not isinstance(config, dict):
             raise ValueError("não é um objeto")
@@ -280,6 +284,9 @@ def de_pasta(pasta: Path) -> Modelo:
     config = ler_config(pasta)
     cabecalho = tensores.cabecalho_da_pasta(pasta)
     nome = pasta.resolve().name
+    for arquivo in ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt"):
+        if (pasta / arquivo).is_file():
+            tensores.recusar_ponteiro(pasta / arquivo)
     tokenizador, origem = Tokenizador.de_pasta(pasta, nome), f"pasta {pasta}"
     if tokenizador is None and config.get("model_type") == "gpt2":
         candidato = tokenizador_gpt2()
@@ -315,6 +322,14 @@ def _montar(nome, cabecalho, config, tokenizador, origem, pasta) -> Modelo:
     _conferir_formas(nome, t_wte, t_wpe, config, tokenizador)
     wte = tensores.ler(t_wte)
     wpe = tensores.ler(t_wpe) if t_wpe else None
+    if wpe is not None and not np.isfinite(wpe).all():
+        # wpe tem poucas linhas: vê-la inteira não custa nada. wte se confere onde é lida.
+        estragadas = np.flatnonzero(~np.isfinite(wpe).all(axis=1))
+        raise ErroDoUsuario(
+            f"A tabela wpe de {nome} está estragada.",
+            f"Há NaN ou infinito em {len(estragadas)} linha(s), a primeira é a {estragadas[0]}.",
+            "Baixe ou copie os pesos outra vez, ou use outro --modelo.",
+        )
     cabeca, nota = _estado_da_cabeca(cabecalho, t_wte, config)
     tipo = config.get("model_type", "")
     primeira = 0

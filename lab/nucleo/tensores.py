@@ -85,23 +85,33 @@ def interpretar_cabecalho(bruto: bytes, arquivo: Path | str, tamanho: int) -> di
     return tensores
 
 
+def recusar_ponteiro(arquivo: Path) -> None:
+    """Erros: `ErroDoUsuario` se o arquivo é o bilhete que o Git LFS deixa no lugar do verdadeiro."""
+    with arquivo.open("rb") as f:
+        if f.read(len(_PONTEIRO_LFS)) != _PONTEIRO_LFS:
+            return
+    raise ErroDoUsuario(
+        f"{arquivo.name} é um ponteiro do Git LFS, não o modelo.",
+        f"O arquivo {arquivo} tem {arquivo.stat().st_size} bytes de texto: o git guardou o endereço, "
+        "não o conteúdo.",
+        "Dentro da pasta do modelo, rode:  git lfs pull",
+    )
+
+
 def ler_cabecalho(arquivo: Path) -> dict[str, Tensor]:
     """{nome: Tensor} de um arquivo safetensors, sem ler nenhum peso.
 
     Erros: `ErroDoUsuario` para arquivo cortado, vazio, ponteiro do Git LFS ou outro formato.
     """
+    if not arquivo.is_file():
+        raise _estragado(arquivo, "não é um arquivo comum")  # um FIFO faria a leitura esperar
     tamanho = arquivo.stat().st_size
+    recusar_ponteiro(arquivo)
     with arquivo.open("rb") as f:
-        inicio = f.read(len(_PONTEIRO_LFS))
-        if inicio == _PONTEIRO_LFS:
-            raise ErroDoUsuario(
-                f"{arquivo.name} é um ponteiro do Git LFS, não o modelo.",
-                f"O arquivo {arquivo} tem {tamanho} bytes de texto: o git guardou o endereço, não os pesos.",
-                "Dentro da pasta do modelo, rode:  git lfs pull",
-            )
+        inicio = f.read(8)
         if tamanho < 10:
             raise _estragado(arquivo, f"ele tem só {tamanho} bytes")
-        (n,) = struct.unpack("<Q", inicio[:8])
+        (n,) = struct.unpack("<Q", inicio)
         # Um cabeçalho real tem alguns KB; um número absurdo aqui é outro formato ou lixo.
         if n > min(tamanho - 8, 100_000_000):
             raise _estragado(

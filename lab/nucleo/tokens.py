@@ -12,6 +12,12 @@ from pathlib import Path
 
 from nucleo.erros import ErroDoUsuario
 
+# As mesmas doze palavras nas duas línguas: mostram de que textos saiu um vocabulário.
+_COMUNS = {
+    "inglês": "king queen man woman house water night friend mother time eyes heart",
+    "português": "rei rainha homem mulher casa água noite amigo mãe tempo olhos coração",
+}
+
 
 @dataclass(frozen=True)
 class Forma:
@@ -163,7 +169,8 @@ class Tokenizador:
                 + " para usar essa forma."
             )
         else:
-            dica = "Tente uma palavra que este vocabulário tenha inteira, por exemplo:  " + (
+            dica = (
+                f"{self._lingua()}Tente uma palavra que este vocabulário tenha inteira, por exemplo:  "
                 f"--palavra {self._exemplo(limpa)}"
             )
         raise ErroDoUsuario(
@@ -173,6 +180,17 @@ class Tokenizador:
             + "A tabela tem uma linha por token; usar só o primeiro pedaço seria mostrar outra palavra.",
             dica,
         )
+
+    def _lingua(self) -> str:
+        # Medido, e não sabido de cor: em que língua as palavras comuns são tokens inteiros.
+        tem = {
+            lingua: sum(self.procurar(p) is not None for p in comuns.split())
+            for lingua, comuns in _COMUNS.items()
+        }
+        mais, menos = sorted(tem, key=tem.__getitem__, reverse=True)
+        if tem[mais] < 2 * max(tem[menos], 1):
+            return ""
+        return f"O vocabulário do {self.nome} vem de textos em {mais}. "
 
     def _exemplo(self, recusada: str) -> str:
         # A mesma palavra com outra inicial, se for inteira; senão uma comum, para a dica funcionar.

@@ -92,7 +92,7 @@ def juntar_linhas(texto: str) -> str:
     anterior = ""
     for linha in linhas:
         titulo = linha == linha.upper() and any(c.isalpha() for c in linha)
-        acabou = bool(re.search(r"[.!?…:”\"»)]$", anterior))
+        acabou = bool(re.search(r"[.!?…:”\"”)]$", anterior))
         fala = linha.startswith(("—", "―", "–"))
         cheia = aberto and not (fala and acabou)
         # Linha curta que para no meio da frase: quebra de página dentro do parágrafo.
@@ -119,7 +119,8 @@ def ler_corpus(pasta: str | Path) -> list[Obra]:
         raise ErroDoUsuario(f"Não achei o corpus em {pasta}.", por_que, comando)
     obras = []
     for arquivo in sorted(pasta.rglob("*.txt")):
-        if arquivo.stem.upper() in ("LEIAME", "README"):
+        # Um FIFO com nome de texto faria a leitura esperar para sempre.
+        if arquivo.stem.upper() in ("LEIAME", "README") or not arquivo.is_file():
             continue
         nome = arquivo.relative_to(pasta).with_suffix("").as_posix()
         try:

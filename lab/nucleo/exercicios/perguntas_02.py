@@ -298,7 +298,7 @@ PERGUNTAS = (
     Pergunta(
         "embaralhar", 2, "1", "escolha",
         "Sorteia-se outra ordem para o vocabulário: todo id muda, e as linhas da tabela mudam de lugar "
-        "junto. O que acontece com os vetores da frase «The cat sat on the mat»?",
+        "junto. O que acontece com os vetores da frase “The cat sat on the mat”?",
         _embaralhar,
         "O id é só o número da linha. Trocar as etiquetas dos armários e os armários juntos não muda o "
         "que há dentro deles.",
@@ -312,7 +312,7 @@ PERGUNTAS = (
     ),
     Pergunta(
         "pedacos", 2, "1", "numero",
-        "Em quantos tokens o GPT-2 corta «O Brasil é gigante»?",
+        "Em quantos tokens o GPT-2 corta “O Brasil é gigante”?",
         _pedacos,
         "O BPE do GPT-2 aprendeu em inglês: palavras comuns em português viram pedaços.",
         unidade="tokens",
@@ -326,11 +326,11 @@ PERGUNTAS = (
     ),
     Pergunta(
         "onehots", 2, "1", "escolha",
-        "Com one-hot, o vetor de «gato» fica mais perto do de «cachorro» ou do de «hidrelétrica»?",
+        "Com one-hot, o vetor de “gato” fica mais perto do de “cachorro” ou do de “hidrelétrica”?",
         _onehots,
         "Dois one-hot diferentes diferem em duas casas, sempre: a distância é √2 entre quaisquer dois.",
         opcoes=(
-            Opcao("a", "mais perto de «cachorro»",
+            Opcao("a", "mais perto de “cachorro”",
                   "Seria o que um embedding aprendido faz. O one-hot só sabe quem é quem."),
             Opcao("b", "à mesma distância dos dois", "Isso: identidade sem significado."),
             Opcao("c", "depende de quais ids são vizinhos",
@@ -371,7 +371,7 @@ PERGUNTAS = (
         "dois_ao_acaso", 2, "2", "escolha",
         "Sorteie dois tokens quaisquer. Em média, o cosseno entre as linhas deles em wte é…",
         _dois_ao_acaso,
-        "As linhas apontam todas um pouco para o mesmo lado (anisotropia). Por isso «sem relação» não "
+        "As linhas apontam todas um pouco para o mesmo lado (anisotropia). Por isso “sem relação” não "
         "é cosseno zero: compare sempre com um par ao acaso.",
         opcoes=(
             Opcao("a", "perto de zero",
@@ -527,7 +527,7 @@ PERGUNTAS = (
         "parte_de_wte", 2, "6", "numero",
         "Que parte dos parâmetros do GPT-2 small (com a cabeça amarrada) é a wte?",
         _parte_de_wte,
-        "38,6 milhões de 124,4. A conta de «um quarto» é a do modelo solto, que tem 163 milhões.",
+        "38,6 milhões de 124,4. A conta de “um quarto” é a do modelo solto, que tem 163 milhões.",
         unidade="%", absoluta=1.5, casas=1,
         confusoes=(
             Confusao(_parte_no_solto, "Essa é a parte no modelo SOLTO, de 163 milhões. No amarrado o total é menor, e a parte, maior."),

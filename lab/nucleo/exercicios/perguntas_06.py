@@ -43,7 +43,7 @@ def _sem_mascara(c):
     junto = float((antes[ordem] - depois).abs().max())
     chave = "a" if parada < NADA else "b" if junto < NADA else "c"
     texto = f"lugar a lugar diferem {decimal(parada)}; destrocadas, {cientifico(junto)}"
-    return Medida(chave, texto, f"atenção de pesos sorteados em «{' '.join(palavras)}»")
+    return Medida(chave, texto, f"atenção de pesos sorteados em “{' '.join(palavras)}”")
 
 
 def _explique(c):
@@ -52,7 +52,7 @@ def _explique(c):
         "A nota entre dois tokens depende só dos vetores deles, e não de onde estão; e a soma ponderada "
         "dá o mesmo em qualquer ordem.",
         "Por isso trocar a frase só troca as saídas de lugar: cada palavra recebe, nas duas frases, o "
-        "mesmo vetor, e «quem mordeu quem» não está em nenhum deles.",
+        "mesmo vetor, e “quem mordeu quem” não está em nenhum deles.",
     )
     return Medida(pontos, m.texto, m.fonte)
 
@@ -113,7 +113,7 @@ def _troca_muda(c):
     return Medida(
         v,
         f"{v} das {len(x)} linhas: as dos lugares {i} e {j}",
-        f"«{' '.join(palavras)}» com senoides",
+        f"“{' '.join(palavras)}” com senoides",
     )
 
 
@@ -368,7 +368,7 @@ PERGUNTAS = (
         "com a troca?",
         _bolsa,
         "Sem posição, as duas frases são a mesma bolsa de vetores: a autoatenção não teria como "
-        "distingui-las. Com posição, «cão na 1» e «cão na 4» são vetores diferentes.",
+        "distingui-las. Com posição, “cão na 1” e “cão na 4” são vetores diferentes.",
         opcoes=(
             Opcao("a", "só muda quando se soma a posição", "É para isso que a posição serve."),
             Opcao("b", "não muda nem com posição", "Com a posição somada, o mesmo token noutro lugar é outro vetor."),
@@ -377,8 +377,8 @@ PERGUNTAS = (
     ),
     Pergunta(
         "explique", 6, "6.5", "texto",
-        "Explique em uma linha: por que, sem posições e sem máscara, a autoatenção não distingue «O cão "
-        "mordeu o homem» de «O homem mordeu o cão»?",
+        "Explique em uma linha: por que, sem posições e sem máscara, a autoatenção não distingue “O cão "
+        "mordeu o homem” de “O homem mordeu o cão”?",
         _explique,
         "Não há veredito: compare a sua frase com os dois pontos e com o que se mediu.",
     ),

@@ -32,8 +32,8 @@ _VEZES = {"mil": 1e3, "milhão": 1e6, "milhões": 1e6, "milhao": 1e6, "milhoes":
 def ler_numero(texto: str, unidade: str = "") -> float:
     """Um número escrito por gente: '321,9', '321.9', '1.234,5', '38,6 milhões', '31 %', '3e4'.
 
-    A vírgula é decimal. O ponto também, salvo quando separa grupos de três («38.597.376»); um
-    ponto só, seguido de três casas («1.234»), pode ser as duas coisas, e é devolvido para esclarecer.
+    A vírgula é decimal. O ponto também, salvo quando separa grupos de três (“38.597.376”); um
+    ponto só, seguido de três casas (“1.234”), pode ser as duas coisas, e é devolvido para esclarecer.
     Erros: `NaoEntendi`, com o que escrever.
     """
     limpo = texto.strip().replace("−", "-").replace("\u00a0", " ").casefold()
@@ -48,7 +48,7 @@ def ler_numero(texto: str, unidade: str = "") -> float:
         vezes = _VEZES[resto]
     elif resto and resto not in ("%", "x", unidade.casefold()):
         outra = f" A unidade aqui é {unidade}." if unidade else " Aqui não há unidade."
-        raise NaoEntendi(f"Não entendi «{resto[:30]}» depois do número.{outra}")
+        raise NaoEntendi(f"Não entendi “{resto[:30]}” depois do número.{outra}")
     return _desfazer(numero) * vezes
 
 
@@ -60,23 +60,23 @@ def _desfazer(numero: str) -> float:
         decimal_, milhar = (",", ".") if mantissa.rfind(",") > mantissa.rfind(".") else (".", ",")
         inteira = mantissa.split(decimal_)[0]
         if mantissa.count(decimal_) > 1 or not re.fullmatch(grupos % re.escape(milhar), inteira):
-            raise NaoEntendi(f"Não entendi «{mantissa}»: escreva assim, 1234,5.")
+            raise NaoEntendi(f"Não entendi “{mantissa}”: escreva assim, 1234,5.")
         mantissa = mantissa.replace(milhar, "").replace(decimal_, ".")
     elif mantissa.count(".") > 1 or mantissa.count(",") > 1:
         sinal = "." if "." in mantissa else ","
         if not re.fullmatch(grupos % re.escape(sinal), mantissa):
-            raise NaoEntendi(f"Não entendi «{mantissa}»: escreva assim, 1234567.")
+            raise NaoEntendi(f"Não entendi “{mantissa}”: escreva assim, 1234567.")
         mantissa = mantissa.replace(sinal, "")
     elif re.fullmatch(r"[-+]?[1-9]\d{0,2}\.\d{3}", mantissa) and not expoente:
         junto, com_virgula = mantissa.replace(".", ""), mantissa.replace(".", ",")
         raise NaoEntendi(
-            f"«{mantissa}» pode ser {junto} ou {com_virgula}. Escreva um dos dois, sem o ponto."
+            f"“{mantissa}” pode ser {junto} ou {com_virgula}. Escreva um dos dois, sem o ponto."
         )
     mantissa = mantissa.replace(",", ".").replace("'", "")
     try:
         valor = float(mantissa + ("e" + expoente if expoente else ""))
     except ValueError:
-        raise NaoEntendi(f"Não entendi «{numero}» como número.") from None
+        raise NaoEntendi(f"Não entendi “{numero}” como número.") from None
     if valor != valor or abs(valor) == float("inf"):
         raise NaoEntendi("Esse número é grande demais.")
     return valor
@@ -225,6 +225,8 @@ class Diario:
         if not arquivo.exists():
             return cls(arquivo, apostila, {})
         try:
+            if not arquivo.is_file():  # ler um FIFO esperaria para sempre
+                raise ValueError("não é um arquivo comum")
             return cls(arquivo, apostila, ler_respostas(arquivo.read_text(encoding="utf-8")))
         except (OSError, ValueError) as erro:
             raise ErroDoUsuario(
@@ -318,7 +320,7 @@ def ler_respostas(texto: str) -> dict[str, dict]:
         raise ValueError("esperava um objeto JSON com as respostas")
     respostas = dados.get("respostas", dados)
     if not isinstance(respostas, dict):
-        raise ValueError("«respostas» precisa ser um objeto JSON")
+        raise ValueError("“respostas” precisa ser um objeto JSON")
     lidas = {}
     for id_, r in respostas.items():
         if id_ == "LEIAME":
