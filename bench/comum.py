@@ -11,6 +11,7 @@ O que se compara é a mediana; ao lado vai a dispersão (do 1º ao 3º quartil).
 de threads: OMP_NUM_THREADS, 2 se ninguém disser outro.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -118,6 +119,20 @@ class Execucao:
     saida: str
 
 
+# O Linux conta, no pico de um processo, a memória de quem o criou (até o exec): um pai com torch na
+# memória estragaria a medida. Quem cria e espera o medido é este programa, de poucos MB.
+_MEDIDOR = """
+import json, os, subprocess, sys, time
+inicio = time.perf_counter()
+p = subprocess.Popen(sys.argv[2:])
+_, estado, uso = os.wait4(p.pid, 0)
+segundos = time.perf_counter() - inicio
+p.returncode = os.waitstatus_to_exitcode(estado)
+with open(sys.argv[1], "w", encoding="utf-8") as f:
+    json.dump([segundos, uso.ru_maxrss, p.returncode], f)
+"""
+
+
 def executar(comando: list[str], ambiente: dict | None = None) -> Execucao:
     """Roda o comando num processo novo, com este Python. Erros: `RuntimeError` se ele falhar.
 
@@ -125,29 +140,23 @@ def executar(comando: list[str], ambiente: dict | None = None) -> Execucao:
     """
     if not hasattr(os, "wait4"):
         raise RuntimeError("medir memória de um processo pede o wait4 do Linux ou do macOS")
-    with tempfile.TemporaryFile() as tela:
-        inicio = time.perf_counter()
-        processo = subprocess.Popen(
-            [sys.executable, *comando],
-            stdout=tela,
+    with tempfile.TemporaryDirectory() as pasta:
+        medido = os.path.join(pasta, "medido.json")
+        feito = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _MEDIDOR, medido, sys.executable, *comando],
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             cwd=RAIZ,
             env=os.environ | {"PYTHONIOENCODING": "utf-8"} | (ambiente or {}),
         )
-        try:
-            _, estado, uso = os.wait4(processo.pid, 0)
-        except BaseException:
-            processo.kill()
-            raise
-        segundos = time.perf_counter() - inicio
-        processo.returncode = os.waitstatus_to_exitcode(estado)
-        tela.seek(0)
-        saida = tela.read().decode("utf-8", "replace")
-    if processo.returncode:
-        raise RuntimeError(f"{' '.join(comando)} saiu com {processo.returncode}:\n{saida[-2000:]}")
+        saida = feito.stdout.decode("utf-8", "replace")
+        feito.check_returncode()
+        segundos, pico, codigo = json.loads(Path(medido).read_text(encoding="utf-8"))
+    if codigo:
+        raise RuntimeError(f"{' '.join(comando)} saiu com {codigo}:\n{saida[-2000:]}")
     unidade = 1 if sys.platform == "darwin" else 1024  # o macOS conta em bytes; o Linux, em KiB
-    return Execucao(segundos, uso.ru_maxrss * unidade, saida)
+    return Execucao(segundos, pico * unidade, saida)
 
 
 def alternar_processos(

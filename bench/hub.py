@@ -4,6 +4,8 @@ O hub é o de tests/servidor_hub.py, em loopback, com os quatro arquivos inteiro
 conteúdo): os bytes são contados por quem os envia.
 """
 
+import json
+import math
 import tempfile
 import time
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import gpt2_plantado as plantado
 from comum import RAIZ, Assunto, Medida, executar
 from nucleo import arquitetura, modelos
+from nucleo import hub as hub_do_laboratorio
 from servidor_hub import Esparso, ServidorHub
 
 # O tokenizador e os blocos não entram aqui: só se contam bytes.
@@ -28,13 +31,23 @@ def publicar(servidor: ServidorHub) -> dict[str, int]:
     return tamanhos
 
 
-_TABELA = """
-import sys; sys.path.insert(0, "lab")
-from nucleo import hub, modelos
-from math import prod
-for nome, repo in modelos.GPT2.items():
-    cabecalho, _ = hub.cabecalho_remoto(repo)
-    print(nome, sum(prod(t.forma) for n, t in cabecalho.items() if not n.endswith("attn.bias")))
+def totais_nos_cabecalhos() -> dict[str, int]:
+    """{nome: parâmetros} dos quatro arquivos do hub, lendo só os cabeçalhos.
+
+    As máscaras (h.0.attn.bias) estão no arquivo e não são pesos: ficam de fora.
+    """
+    totais = {}
+    for nome, repo in modelos.GPT2.items():
+        cabecalho, _ = hub_do_laboratorio.cabecalho_remoto(repo)
+        pesos = (t for n, t in cabecalho.items() if not n.endswith(".attn.bias"))
+        totais[nome] = sum(math.prod(t.forma) for t in pesos)
+    return totais
+
+
+# O huggingface_hub lê o endereço do hub ao ser importado: noutro processo, como quem usa.
+_TOTAIS = """
+import sys; sys.path.insert(0, "bench")
+import json, hub; print(json.dumps(hub.totais_nos_cabecalhos()))
 """
 
 
@@ -52,9 +65,9 @@ def tabela_dos_quatro(servidor: ServidorHub, casa: Path) -> tuple[float, int]:
     inicio = time.perf_counter()
     licao = [str(RAIZ / "lab" / "02_embeddings.py"), "--modelo", "mini", "--secao", "8"]
     executar([*licao, "--saida", str(casa / "saida")], ambiente)
-    vistos = dict(x.split() for x in executar(["-c", _TABELA], ambiente).saida.splitlines())
-    for nome, t in arquitetura.TAMANHOS.items():
-        assert int(vistos[nome]) == t.publicado, (nome, vistos[nome], t.publicado)
+    vistos = json.loads(executar(["-c", _TOTAIS], ambiente).saida.splitlines()[-1])
+    publicados = {nome: t.publicado for nome, t in arquitetura.TAMANHOS.items()}
+    assert vistos == publicados, (vistos, publicados)
     return time.perf_counter() - inicio, servidor.bytes_enviados()
 
 

@@ -51,7 +51,7 @@ def medir(rapido: bool = False) -> Assunto:
         fs = funcoes(tipo)
         # float32: ângulos até 2048 rad, arredondados por caminhos diferentes. bfloat16: 8 bits.
         conferir(fs, 1e-3 if tipo == torch.float32 else 0.06)
-        medidas = alternar(fs, 20 if rapido else VEZES)
+        medidas = alternar(fs, 5 if rapido else VEZES)
         a.medidas += [Medida(f"{nome_do_tipo} {m.nome}", m.segundos) for m in medidas]
         for nosso, deles in PARES.items():
             razao = a.razao(f"{nome_do_tipo} {nosso}", f"{nome_do_tipo} {deles}")
