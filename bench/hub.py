@@ -47,7 +47,7 @@ def totais_nos_cabecalhos() -> dict[str, int]:
 # O huggingface_hub lê o endereço do hub ao ser importado: noutro processo, como quem usa.
 _TOTAIS = """
 import sys; sys.path.insert(0, "bench")
-import json, hub; print(json.dumps(hub.totais_nos_cabecalhos()))
+import comum, json, hub; print(json.dumps(hub.totais_nos_cabecalhos()))
 """
 
 

@@ -100,7 +100,8 @@ def test_codigo_de_saida_e_arquivos_seguem_o_aceite(tmp_path, monkeypatch, capsy
         return SimpleNamespace(medir=lambda rapido: a)
 
     for limite, saida in ((2.5, 0), (2.4, 1)):
-        monkeypatch.setattr(tudo.importlib, "import_module", lambda nome, x=limite: mentira(x))
+        achar = SimpleNamespace(import_module=lambda nome, x=limite: mentira(x))
+        monkeypatch.setattr(tudo, "importlib", achar)
         monkeypatch.setattr(sys, "argv", ["tudo.py", "--so", "rope", "--saida", str(tmp_path)])
         assert tudo.main() == saida
         assert ("NÃO" in capsys.readouterr().out) == bool(saida)
