@@ -16,7 +16,6 @@ import checkpoint
 from comum import RAIZ, Assunto, Medida, executar
 from nucleo import arquitetura, tensores
 
-
 LEITURA_ADIANTE = 16e6  # bytes
 
 
