@@ -22,7 +22,7 @@ def medir(rapido: bool = False) -> Assunto:
             APOSTILA: [str(RAIZ / "bench" / "apostila.py"), pasta],
             LICAO: [str(RAIZ / "lab" / "02_embeddings.py"), "--modelo", pasta, "--saida", saida],
         }
-        medidas = alternar_processos(comandos, 1 if rapido else 5)
+        medidas = alternar_processos(comandos, 1 if rapido else 3)
     a = Assunto("licao", "Lição 02 inteira contra a listagem da apostila", APOSTILA, medidas)
     a.criterio("lição 02: tempo / o da listagem", a.razao(LICAO, APOSTILA), 1.0)
     a.criterio("lição 02: pico de memória / o da listagem", a[LICAO].pico / a[APOSTILA].pico, 1.5)
