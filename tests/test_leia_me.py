@@ -50,7 +50,8 @@ def test_comando_roda(comando, tmp_path, smollm2):
         clone = copiar_repositorio(tmp_path / "clone com espaço e ação")
         extra = ["TUDO=--licoes 02_embeddings"] if partes[1] == "all" else []
         # Chamar os testes de dentro dos testes não teria fim: o alvo aparece, mas não roda.
-        extra += ["-n"] if partes[1] == "test" else []
+        # O bench leva minutos e mede a máquina: também só aparece (test_bench.py roda um assunto).
+        extra += ["-n"] if partes[1] in ("test", "bench") else []
         partes = [*partes, f"VENV={ambiente_pronto(clone)}", *extra]
         feito = subprocess.run(
             partes, cwd=clone, env=env, capture_output=True, encoding="utf-8", timeout=280
@@ -155,7 +156,7 @@ def ambiente_pronto(clone):
     atalho = pasta / "python"
     atalho.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
     atalho.chmod(0o755)
-    for marca in (".instalado", ".instalado-dev"):
+    for marca in (".instalado", ".instalado-dev", ".instalado-bench"):
         (venv / marca).touch()
     return "ambiente"
 
@@ -172,7 +173,7 @@ BASTIDORES = {"treinar_mini.py"} & {p.name for p in LAB.glob("*.py")}
 
 @pytest.mark.unit
 def test_arquivos_citados_existem():
-    for nome in re.findall(r"`((?:lab|data|tests|outputs|apostilas)/[\w./]*)`", TEXTO):
+    for nome in re.findall(r"`((?:lab|bench|data|tests|outputs|apostilas)/[\w./]*)`", TEXTO):
         assert (RAIZ / nome).exists() or nome.startswith("outputs/"), nome
 
 

@@ -609,9 +609,15 @@ def cossenos_gaussianos(d: int, quantos: int, semente: int) -> np.ndarray:
     """(quantos,): cossenos entre pares de vetores sorteados em d dimensões. Desvio ≈ 1/√d."""
     sorteio = np.random.default_rng(semente)
     a = sorteio.standard_normal((quantos, d), dtype=np.float32)
-    b = sorteio.standard_normal((quantos, d), dtype=np.float32)
-    produtos = np.einsum("nd,nd->n", a, b)  # (n, d), (n, d) -> (n,)
-    return produtos / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    saida = np.empty(quantos, dtype=np.float32)
+    for i in range(0, quantos, 2048):
+        # Os segundos vetores nascem aos poucos: o mesmo sorteio, com metade da memória.
+        x = a[i : i + 2048]
+        y = sorteio.standard_normal(x.shape, dtype=np.float32)
+        produtos = np.einsum("nd,nd->n", x, y)  # (b, d), (b, d) -> (b,)
+        tamanhos = np.einsum("nd,nd->n", x, x) * np.einsum("nd,nd->n", y, y)
+        saida[i : i + 2048] = produtos / np.sqrt(tamanhos)
+    return saida
 
 
 def conferir_gaussianos(cossenos: np.ndarray, d: int) -> list[Conferencia]:

@@ -184,6 +184,25 @@ def barras(rotulos: list[str], series: dict[str, list[float]], titulo: str, eixo
     return figura
 
 
+def aceite(nomes: list[str], fracoes: list[float]) -> Figure:
+    """Quanto do limite cada medida gastou: barras até 1 conferem; as que passam ficam vermelhas."""
+    with matplotlib.rc_context(ESTILO | {"axes.grid.axis": "x"}):
+        figura, eixo = _nova(13, 2.2 + 0.5 * len(nomes))
+        maior = 3.0  # o que passa muito do limite não esconde o resto
+        cores = [AZUL if f <= 1 else VERMELHO for f in fracoes]
+        barras_ = eixo.barh(np.arange(len(nomes)), np.minimum(fracoes, maior), color=cores)
+        textos = [f"{f:.2f}".replace(".", ",") + (" →" if f > maior else "") for f in fracoes]
+        eixo.bar_label(barras_, textos, padding=4, fontsize=12)
+        eixo.axvline(1, color=PRETO, linestyle="--", linewidth=2)
+        eixo.set_yticks(np.arange(len(nomes)), nomes)
+        eixo.set_xlim(0, maior + 0.3)
+        eixo.invert_yaxis()
+        eixo.set(
+            title="O aceite: quanto do limite foi gasto", xlabel="fração do limite (1: no limite)"
+        )
+    return figura
+
+
 def pilhas(rotulos: list[str], partes: dict[str, list[float]], titulo: str, eixo_x: str) -> Figure:
     """Barras horizontais empilhadas: cada rótulo soma 100 %."""
     with matplotlib.rc_context(ESTILO | {"axes.grid": False}):

@@ -45,16 +45,26 @@ class Curva:
 
 
 def pca(wpe: np.ndarray, k: int = 3) -> Curva:
-    """As k primeiras componentes principais das linhas centradas, pela SVD, em float64.
+    """As k primeiras componentes principais das linhas centradas, em float64.
+
+    Pela menor das duas matrizes de produtos, a das linhas (n, n) ou a das colunas (d, d): os
+    autovalores são os mesmos, e saem muito antes que uma SVD.
 
     O sinal de cada eixo é arbitrário; fixamos: a coordenada de maior módulo é positiva.
     """
     centrada = centrar(wpe.astype(np.float64))  # (n, d)
-    u, s, _ = np.linalg.svd(centrada, full_matrices=False)  # (n, r), (r,)
-    pontos = u[:, :k] * s[:k]  # (n, k)
+    n, d = centrada.shape
+    k = min(k, n, d)
+    if n <= d:
+        valores, vetores = np.linalg.eigh(centrada @ centrada.T)  # (n,), (n, n), em ordem crescente
+        pontos = vetores[:, : -k - 1 : -1] * np.sqrt(np.maximum(valores[: -k - 1 : -1], 0))
+    else:
+        valores, vetores = np.linalg.eigh(centrada.T @ centrada)  # (d,), (d, d)
+        pontos = centrada @ vetores[:, : -k - 1 : -1]  # (n, d) @ (d, k) -> (n, k)
     sinais = np.sign(pontos[np.abs(pontos).argmax(0), np.arange(pontos.shape[1])])
-    total = (s**2).sum() or 1.0  # uma linha só não varia: fração 0, e não 0/0
-    return Curva(pontos * sinais, s[:k] ** 2 / total)
+    total = np.einsum("nd,nd->", centrada, centrada) or 1.0  # uma linha só: fração 0, e não 0/0
+    fracao = np.maximum(valores[: -k - 1 : -1], 0) / total  # (k,)
+    return Curva(pontos * sinais, fracao)
 
 
 def minimo(cossenos: np.ndarray) -> tuple[int, int, float]:

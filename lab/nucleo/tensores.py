@@ -178,16 +178,18 @@ def ler(t: Tensor) -> np.ndarray:
         )
     if 0 in t.forma:
         raise _estragado(t.arquivo, f"o tensor {t.nome} está vazio: forma {t.forma}")
-    bruto = np.memmap(t.arquivo, dtype=_TIPOS[t.tipo], mode="r", offset=t.inicio, shape=t.forma)
-    if t.tipo == "F32" and bruto.flags.aligned:
-        return bruto
+    if t.tipo == "F32" and t.inicio % 4 == 0:
+        return np.memmap(t.arquivo, dtype="<f4", mode="r", offset=t.inicio, shape=t.forma)
+    # Daqui em diante há uma cópia; lida direto no lugar, e não por um mapa, ela ocupa memória uma vez.
+    quantos = int(np.prod(t.forma, dtype=np.int64))
+    bruto = np.fromfile(t.arquivo, _TIPOS[t.tipo], quantos, offset=t.inicio).reshape(t.forma)
     if t.tipo == "BF16":
         # bfloat16 é a metade de cima de um float32: 16 bits à esquerda e está pronto.
         pronto = (bruto.astype(np.uint32) << 16).view(np.float32)
     else:
         # O arquivo do GPT-2 no hub põe os números no byte 14.291, que não é múltiplo de 4: sem
         # uma cópia alinhada, todo produto pela tabela sairia umas quatro vezes mais lento.
-        pronto = bruto.astype(np.float32)
+        pronto = bruto.astype(np.float32, copy=False)
     pronto.flags.writeable = False
     return pronto
 

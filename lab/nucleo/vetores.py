@@ -53,13 +53,18 @@ def mais_altos(notas: np.ndarray, k: int, excluir: tuple[int, ...] = ()) -> np.n
     """
     if k < 1:
         raise ValueError(f"k precisa ser pelo menos 1, e veio {k}")
-    notas = notas.copy()
-    notas[list(excluir)] = -np.inf
+    if excluir:
+        notas = notas.copy()
+        notas[list(excluir)] = -np.inf
     k = min(k, notas.size - len(set(excluir)))
     if k <= 0:
         return np.empty(0, dtype=np.int64)
-    # A k-ésima nota serve de corte; quem empata com ela ainda disputa pelo id.
-    corte = np.partition(notas, -k)[-k]
+    # A k-ésima nota serve de corte; quem empata com ela ainda disputa pelo id. Achá-la entre os
+    # máximos de trechos basta para um corte por baixo, e deixa quase ninguém para ordenar.
+    trecho = 64 if notas.size > 128 * k else 1
+    inteiros = notas.size // trecho * trecho
+    maximos = notas[:inteiros].reshape(-1, trecho).max(1)  # (V,) -> (V/64,)
+    corte = np.partition(maximos, -k)[-k]
     candidatos = np.flatnonzero(notas >= corte)  # (V,) -> (≥k,)
     ordem = np.lexsort((candidatos, -notas[candidatos]))
     return candidatos[ordem][:k]
@@ -75,6 +80,26 @@ def vizinhos(
     """[(id, cosseno)] das k linhas mais próximas do vetor, da mais próxima em diante."""
     notas = cossenos(tabela, vetor, normas)  # (V, d), (d,) -> (V,)
     return [(int(i), float(notas[i])) for i in mais_altos(notas, k, excluir)]
+
+
+def muitos_vizinhos(
+    tabela: np.ndarray, consultas: np.ndarray, k: int, normas: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Os k vizinhos de muitas consultas de uma vez: (n, d) -> ids (n, k) e cossenos (n, k).
+
+    Em blocos: o produto de matrizes lê a tabela uma vez por bloco, e não uma por consulta.
+    """
+    ids = np.empty((len(consultas), min(k, len(tabela))), dtype=np.int64)
+    notas_delas = np.empty(ids.shape, dtype=np.float32)
+    inversos = 1 / np.where(normas > 0, normas, 1)  # (V,)
+    tamanhos = np.sqrt(np.einsum("nd,nd->n", consultas, consultas))
+    for i in range(0, len(consultas), 256):
+        notas = consultas[i : i + 256] @ tabela.T  # (b, d) @ (d, V) -> (b, V)
+        notas *= inversos
+        for j, linha in enumerate(notas, i):
+            ids[j] = mais_altos(linha, k)
+            notas_delas[j] = linha[ids[j]] / (tamanhos[j] if tamanhos[j] > 0 else 1)
+    return ids, notas_delas
 
 
 def vetor_da_analogia(

@@ -1,0 +1,25 @@
+"""O que a listagem da apostila 02 (seção 7) faz, para o bench comparar: dois modelos carregados, uma
+linha da tabela, dois cossenos e a conferência da amarração.
+
+Como rodar:  python bench/apostila.py PASTA_DO_MODELO
+"""
+
+import sys
+
+import torch
+from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
+
+
+def main(pasta: str) -> None:
+    tok = AutoTokenizer.from_pretrained(pasta)
+    wte = AutoModel.from_pretrained(pasta).wte.weight  # (V, d)
+    print("a linha de ' gato':", tuple(wte[tok.encode(" gato")[0]].shape))
+    for a, b in ((" king", " queen"), (" king", " banana")):
+        va, vb = wte[tok.encode(a)[0]], wte[tok.encode(b)[0]]  # (d,), (d,)
+        print(f"{a} x {b}: {torch.cosine_similarity(va, vb, dim=0).item():+.3f}")
+    lm = AutoModelForCausalLM.from_pretrained(pasta)
+    print("amarrada?", lm.lm_head.weight.data_ptr() == lm.transformer.wte.weight.data_ptr())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

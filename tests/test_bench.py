@@ -1,0 +1,243 @@
+"""O bench: mede alternando, reprova o que passa do limite, e só compara contas iguais.
+
+Os tempos não se testam (são da máquina); testa-se o que decide se um tempo serve.
+"""
+
+import csv
+import json
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from conftest import RAIZ
+
+sys.path.insert(0, str(RAIZ / "bench"))
+
+import comum
+from hub_fixtures import fixture_casa, fixture_servidor  # noqa: F401
+
+# Pelo caminho: nos testes, `import tudo` acharia lab/tudo.py.
+_spec = spec_from_file_location("bench_tudo", RAIZ / "bench" / "tudo.py")
+tudo = module_from_spec(_spec)
+_spec.loader.exec_module(tudo)
+
+pytestmark = pytest.mark.unit
+
+
+# --- medir -------------------------------------------------------------------------------
+
+
+def test_alternar_da_uma_volta_de_cada_e_nao_conta_a_primeira(monkeypatch):
+    ordem, relogio = [], [0.0]
+    monkeypatch.setattr(comum, "time", SimpleNamespace(perf_counter=lambda: relogio[0]))
+
+    def que_custa(nome, custos):
+        custos = iter(custos)
+
+        def f():
+            ordem.append(nome)
+            relogio[0] += next(custos)
+
+        return f
+
+    a, b = comum.alternar({"a": que_custa("a", [9, 1, 5, 2]), "b": que_custa("b", [9, 3, 3, 3])}, 3)
+    assert "".join(ordem) == "abababab"
+    assert a.segundos == [1, 5, 2] and b.segundos == [3, 3, 3]
+    assert a.mediana == 2 and a.quartis == (1.5, 3.5)  # nem a média (2,67) nem o mínimo (1)
+
+
+def test_processo_conta_tempo_e_pico_de_cada_um():
+    codigo = "import sys, time; x = bytearray(int(sys.argv[1]) << 20); time.sleep(0.2)"
+    # Este processo é grande; o pico do filho não pode ser o do pai, nem o de um irmão anterior.
+    grande = bytearray(300 << 20)
+    leve, pesado, de_novo = (comum.executar(["-c", codigo, n]) for n in ("1", "120", "1"))
+    del grande
+    assert min(leve.segundos, pesado.segundos) >= 0.2
+    for x in (leve, de_novo):
+        assert pesado.pico - x.pico == pytest.approx(119 << 20, abs=10 << 20)
+
+
+def test_processo_que_falha_nao_vira_medida():
+    with pytest.raises(RuntimeError, match=r"saiu com 3(.|\n)*deu ruim"):
+        comum.executar(["-c", "print('deu ruim'); raise SystemExit(3)"])
+
+
+# --- julgar ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("medido", "limite", "piso", "confere"),
+    [
+        (1.0, 1.0, False, True),
+        (1.0001, 1.0, False, False),
+        (0.2, 1.5, False, True),
+        (50, 50, True, True),
+        (49.9, 50, True, False),
+        (1, 0, False, False),
+        (0, 0, False, True),
+        (float("nan"), 1.0, False, False),
+        (float("nan"), 1.0, True, False),
+    ],
+)
+def test_criterio_reprova_o_que_passa_do_limite(medido, limite, piso, confere):
+    c = comum.Criterio("x", medido, limite, piso)
+    assert c.confere is confere
+    assert tudo.linha_do_criterio(c)[-1] == ("sim" if confere else "NÃO")
+    # Na figura, só quem confere fica dentro do limite.
+    a = comum.Assunto("x", "x", "x", criterios=[c])
+    assert (tudo.fracoes([a])[1][0] <= 1) is confere
+
+
+def test_codigo_de_saida_e_arquivos_seguem_o_aceite(tmp_path, monkeypatch, capsys):
+    def mentira(limite):
+        a = comum.Assunto("mentira", "Um assunto", "b")
+        a.medidas = [comum.Medida("a", [3.0, 2.0]), comum.Medida("b", [1.0, 1.0], [2_000_000] * 2)]
+        a.criterio("a / b", a.razao("a", "b"), limite)
+        return SimpleNamespace(medir=lambda rapido: a)
+
+    for limite, saida in ((2.5, 0), (2.4, 1)):
+        achar = SimpleNamespace(import_module=lambda nome, x=limite: mentira(x))
+        monkeypatch.setattr(tudo, "importlib", achar)
+        monkeypatch.setattr(sys, "argv", ["tudo.py", "--so", "rope", "--saida", str(tmp_path)])
+        assert tudo.main() == saida
+        assert ("NÃO" in capsys.readouterr().out) == bool(saida)
+        with (tmp_path / "criterios.csv").open(encoding="utf-8") as f:
+            (linha,) = csv.DictReader(f)
+        assert linha["medido"] == "2.5" and linha["confere"] == ("não" if saida else "sim")
+    dados = json.loads((tmp_path / "bench.json").read_text("utf-8"))
+    assert dados["assuntos"][0]["medidas"][0]["segundos"] == [3.0, 2.0]
+    assert dados["maquina"]["versoes"]["torch"] and dados["maquina"]["threads"] >= 1
+    assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
+
+
+# --- comparar contas iguais --------------------------------------------------------------
+
+
+def test_buscas_de_vizinhos_dao_as_mesmas_listas(tabela_sorteada):
+    pytest.importorskip("faiss", reason="o faiss-cpu vem com o requirements-bench.txt")
+    import vizinhos
+
+    tabela = np.delete(tabela_sorteada, (10, 21), axis=0)  # nula e repetida: sem ordem certa
+    buscas, ids = vizinhos.preparar(tabela), list(range(0, 600, 7))
+    certo = np.argsort(-_cossenos(tabela)[ids], axis=1, kind="stable")[:, 1 : vizinhos.K + 1]
+    for nome, busca in buscas.items():
+        assert np.array_equal(np.sort(busca(ids)), np.sort(certo)), nome
+        assert set(busca([4])[0]) == set(np.argsort(-_cossenos(tabela)[4])[1 : vizinhos.K + 1])
+    vizinhos.conferir(buscas, ids)
+    with pytest.raises(AssertionError, match="torta"):
+        vizinhos.conferir(buscas | {"torta": lambda x: buscas["faiss (plano)"](x)[:, ::2]}, ids)
+
+
+def _cossenos(tabela):
+    x = tabela.astype(np.float64)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    return x @ x.T
+
+
+def test_analogias_comparam_pergunta_a_pergunta():
+    import analogias
+    from nucleo import listas, modelos, vetores
+
+    tok = modelos.tokenizador_gpt2()
+    linhas = analogias.ler_linhas(2)
+    assert sum(x.startswith(":") for x in linhas) == 14 and len(linhas) == 14 * 3
+    # Uma tabela pequena de largura e do tamanho do vocabulário: os vereditos saem dos dois tipos.
+    ids = listas.analogias_do_google(tok).ids
+    tabela = np.random.default_rng(0).standard_normal((50257, 8), dtype=np.float32)
+    primeira = ids[0]
+    tabela[primeira[3]] = (
+        tabela[primeira[1]] / np.linalg.norm(tabela[primeira[1]])
+        - tabela[primeira[0]] / np.linalg.norm(tabela[primeira[0]])
+        + tabela[primeira[2]] / np.linalg.norm(tabela[primeira[2]])
+    )
+    kv = analogias.para_o_gensim(tabela, tok)
+    deles = analogias.vereditos_do_gensim(kv, linhas)
+    escolhidas = np.array([q for q in ids if tuple(kv.index_to_key[i] for i in q) in deles])
+    nossos = analogias.vereditos_nossos(kv, tabela, vetores.normas_das_linhas(tabela), escolhidas)
+    assert nossos == deles and len(deles) >= 10
+    assert set(deles.values()) == {True, False}
+
+
+def test_funcoes_do_rope_fazem_a_mesma_conta():
+    import torch
+
+    import rope
+
+    fs = rope.funcoes(torch.float32, (1, 2, 40, 16))
+    rope.conferir(fs, 1e-4)
+    with pytest.raises(AssertionError):
+        rope.conferir(fs | {"nosso, metades": fs["nosso, intercalado"]}, 1e-4)
+
+
+def test_treino_e_laco_comum_partem_da_mesma_perda():
+    import treino
+
+    fita = np.random.default_rng(1).integers(0, 2048, 2000, dtype=np.int32)
+    meu, deles = treino.nosso(fita, lote=2), treino.laco_comum(fita, lote=2)
+    # Um modelo recém-sorteado chuta todos os tokens por igual: ln V, nos dois.
+    for perda in (meu.um_passo().perda, deles()):
+        assert perda == pytest.approx(np.log(2048), abs=0.1)
+
+
+# --- arquivos ----------------------------------------------------------------------------
+
+
+def test_checkpoint_esparso_ocupa_so_as_tabelas(tmp_path, monkeypatch):
+    import checkpoint
+    from nucleo import modelos, tensores
+
+    monkeypatch.setattr(checkpoint, "PASTA", tmp_path)
+    casa, arquivo = checkpoint.so_tabelas("gpt2")
+    todos = tensores.ler_cabecalho(arquivo)
+    assert arquivo.stat().st_size > 540e6 and len(todos) == 160
+    assert arquivo.stat().st_blocks * 512 < 165e6  # wte + wpe são 157,5 MB
+    monkeypatch.setenv("LAB_CACHE", str(casa))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    monkeypatch.setattr(modelos.hub, "no_cache", lambda *_: None)
+    m = modelos.abrir("gpt2-xl")
+    assert m.wte.shape == (50257, 768) and not m.tem_completo and m.wte.std() > 0.1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mincore e fadvise são do Linux")
+def test_bytes_na_memoria_contam_o_que_se_leu(tmp_path):
+    import crescimento
+
+    arquivo = tmp_path / "x"
+    arquivo.write_bytes(b"x" * (32 << 20))
+    crescimento.esquecer(arquivo)
+    if crescimento.na_memoria(arquivo):
+        pytest.skip("este sistema de arquivos não esquece (tmpfs?)")
+    with arquivo.open("rb") as f:
+        f.seek(16 << 20)
+        f.read(4 << 20)
+    assert 4 << 20 <= crescimento.na_memoria(arquivo) <= 6 << 20  # e o que leu adiante
+
+
+@pytest.mark.hub
+def test_tabela_dos_quatro_tamanhos_le_menos_de_1_mb(servidor):
+    import hub
+
+    inteiros = hub.publicar(servidor)
+    assert inteiros["gpt2-xl"] > 6.4e9
+    totais = hub.totais_nos_cabecalhos()
+    assert list(totais.values()) == [124_439_808, 354_823_168, 774_030_080, 1_557_611_200]
+    # Quatro cabeçalhos de verdade: menos que isso seria não ter perguntado ao hub.
+    assert 4 * 14_000 < servidor.bytes_enviados() < 1e6
+
+
+@pytest.mark.cli
+def test_um_assunto_do_comeco_ao_fim(tmp_path):
+    feito = subprocess.run(
+        [sys.executable, "bench/tudo.py", "--rapido", "--so", "rope", "--saida", str(tmp_path)],
+        cwd=RAIZ, capture_output=True, encoding="utf-8", timeout=200,
+    )  # fmt: skip
+    # 1 é um limite que não conferiu numa máquina ocupada; o que não pode é quebrar.
+    assert feito.returncode in (0, 1), feito.stderr[-2000:]
+    assert "Traceback" not in feito.stderr and "O aceite" in feito.stdout
+    dados = json.loads((tmp_path / "bench.json").read_text("utf-8"))
+    certos = all(c["confere"] for c in dados["assuntos"][0]["criterios"])
+    assert feito.returncode == (0 if certos else 1)
