@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 from nucleo import caminhos
 from nucleo.erros import ErroDoUsuario
@@ -72,9 +74,20 @@ def _ler_pedido(pedido: str):
     try:
         from packaging.requirements import Requirement
     except ImportError:
-        # Antes de instalar os pacotes só há o pip, que traz o mesmo módulo dentro dele.
-        from pip._vendor.packaging.requirements import Requirement
+        try:
+            # Antes de instalar os pacotes só há o pip, que traz o mesmo módulo dentro dele.
+            from pip._vendor.packaging.requirements import Requirement
+        except ImportError:
+            return _sem_packaging(pedido)
     return Requirement(pedido)
+
+
+def _sem_packaging(pedido: str):
+    # Um Python sem pip não tem pacote nenhum: basta saber o nome e o que se pede. Uma linha com
+    # condição ("; python_version …") não se julga sem o packaging, e fica para depois dele.
+    nome, faixa = re.match(r"([\w.-]+)([^;]*)", pedido).groups()
+    condicional = SimpleNamespace(evaluate=lambda: False) if ";" in pedido else None
+    return SimpleNamespace(name=nome, specifier=faixa.strip(), marker=condicional)
 
 
 def conferir_pastas() -> list[Item]:
