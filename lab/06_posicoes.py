@@ -50,7 +50,7 @@ def opcoes(p):
 aula = Aula("06_posicoes", __doc__, SECOES, opcoes, usa_modelo=False)
 
 
-from nucleo import escalonamento, permutacao, posicoes, rope
+from nucleo import escalonamento, listas, permutacao, posicoes, rope
 from nucleo import experimentos_06 as exp
 from nucleo import experimentos_rope as giro
 from nucleo import figuras_06 as fig
@@ -165,12 +165,13 @@ if aula.secao("6.5"):
     aula.quadro("65_exercicio", exp.trocar_dois(frase, a, b, d, SEMENTE))
     aula.repare("sem posição, as duas frases são a mesma bolsa de vetores; com ela, são outras.")
 
-    # Agora modelos treinados: um que gira (RoPE) e um que soma (wpe), ambos sem posição.
+    # Agora modelos treinados: um que gira (RoPE) e um que soma (wpe), ambos sem posição. Um modelo
+    # pedido vem sozinho; o texto é o da língua que ele lê.
     medidos = []
-    for nome, lingua in (
-        [("mini", "pt")] if aula.args.rapido else [("smollm2", "en"), ("mini", "pt")]
-    ):
+    sem_pedir = ["mini"] if aula.args.rapido else ["smollm2", "mini"]
+    for nome in [aula.args.modelo] if aula.args.modelo else sem_pedir:
         if modelo := abrir(nome):
+            lingua = listas.palavras_para(modelo.tokenizador).idioma
             ordens = textos[f"ordens_{lingua}"]
             medidos.append(exp.sem_posicao(modelo, exp.trecho(lingua), ordens))
             aula.resultado("perda_com_posicao", medidos[-1][2], "nats por token")
@@ -199,7 +200,12 @@ if aula.secao("6.6"):
     )
 
     # O mesmo RoPE dentro de um modelo de verdade.
-    if not aula.args.rapido and (modelo := abrir("smollm2")):
+    modelo = None if aula.args.rapido else abrir("smollm2")
+    if modelo and modelo.wpe is not None:
+        aula.diga(
+            f"O **{modelo.nome}** soma uma wpe e não gira nada: aqui não há RoPE para trocar."
+        )
+    elif modelo:
         dentro = giro.dentro_do_modelo(modelo, exp.trecho("en"))
         titulo = f"Dentro do {modelo.nome}: log-probabilidades"
         aula.comparar("66_modelo", titulo, dentro.conferencias)

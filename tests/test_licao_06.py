@@ -97,3 +97,25 @@ def test_a_licao_cabe_em_300_linhas_e_explica_se():
     for nome in (LICAO, "06_extrapolacao.py"):
         linhas = (LAB / nome).read_text("utf-8").splitlines()
         assert len(linhas) < 300
+
+
+@pytest.mark.parametrize(
+    ("pedido", "secoes", "trecho"),
+    [
+        ("mini", ["6.5", "6.6"], "não há RoPE para trocar"),
+        ("smollm2", ["6.5"], "Tirar as posições de um modelo treinado"),
+    ],
+)
+def test_um_modelo_pedido_vem_sozinho_e_na_lingua_dele(pedido, secoes, trecho, tmp_path, smollm2):
+    """Com --modelo, 6.5 e 6.6 medem só ele: o mesmo número não entra duas vezes."""
+    opcoes = [x for s in secoes for x in ("--secao", s)]
+    feito = rodar(
+        LICAO, "--modelo", pedido, *opcoes, "--sem-graficos", "--saida", str(tmp_path)
+    )  # fmt: skip
+    assert feito.returncode == 0, feito.stderr
+    assert trecho in feito.stdout
+    dados = json.loads((tmp_path / "resultado.json").read_text("utf-8"))
+    assert {r["modelo"] for r in dados["resultados"] if r["id"].startswith("perda_")} == {pedido}
+    # Perda de quem lê a própria língua: bem abaixo de chutar uma linha do vocabulário (ln V > 9).
+    perda = next(r["valor"] for r in dados["resultados"] if r["id"] == "perda_com_posicao")
+    assert perda < 5
