@@ -81,7 +81,7 @@ if aula.secao(1):
             aula.quadro(f"1_tokens_{exp.rotulo(nome)}_{n}", exp.tokens_da_frase(t, texto))
     aula.repare(
         "o id é só o número da linha. `Ġ` não é erro: é o espaço, e `Ã©` são os dois bytes de `é`. "
-        "Os ids 4899 e 5257 da apostila são hipotéticos (seção 7)."
+        "Os ids 4899 e 5257 da apostila original são hipotéticos (seção 7)."
     )
 
     # Trocar as etiquetas dos armários não muda o que há dentro deles.
@@ -251,7 +251,9 @@ if aula.secao(6):
             aula.quadro("6_proximos", exp.proximos_tokens(modelo, passagem, 5))
         aula.quadro("6_economia", exp.economia(modelo))
     aula.quadro("6_economia_gpt2", exp.economia_do_gpt2())
-    aula.repare("a apostila diz “um quarto de 124 M”: junta o total de um caso e a parte do outro.")
+    aula.repare(
+        "a apostila original diz “um quarto de 124 M”: junta o total de um e a parte do outro."
+    )
     # O endereço só prova alguma coisa onde há memória.
     um, outro = entrada.endereco_no_meta()
     aula.diga(

@@ -116,7 +116,7 @@ if aula.secao(1):
     nada = [Conferencia("cosseno com k = 1, no fim", controle[-1].cossenos[0], 0.0, 0.2)]
     aula.conferir("1_sem_ordem", "Embaralhadas, não nasce vizinhança", nada)
     aula.repare(
-        "mesmas letras, mesmo otimizador, e nada: quem ensina as posições é a ordem do texto."
+        "mesmas letras, mesmo otimizador, e quase nada: quem ensina as posições é a ordem do texto."
     )
 
     # O mini é outro tamanho de modelo e outro tokenizer: a história é a mesma, o relógio não.

@@ -51,7 +51,9 @@ class Conferida:
         """Os valores medidos, na ordem das regras, como se leem."""
         if self.medida is None:
             return "—"
-        return "; ".join(p.medido(self.valores) for p in self.afirmacao.partes) or "—"
+        # Duas regras sobre o mesmo número não o repetem.
+        textos = dict.fromkeys(p.medido(self.valores) for p in self.afirmacao.partes)
+        return "; ".join(textos) or "—"
 
     @property
     def regra(self) -> str:
@@ -130,7 +132,7 @@ def quadro(conferidas: list[Conferida], titulo: str) -> Quadro:
         [f"{c.afirmacao.lugar}: {c.afirmacao.id}", c.afirmacao.diz, c.medido, c.veredito, _de_quem(c)]
         for c in conferidas
     ]  # fmt: skip
-    colunas = ("onde: afirmação", "a apostila diz", "medido", "veredito", "de quem")
+    colunas = ("onde: afirmação", "a original diz", "medido", "veredito", "de quem")
     return Quadro(titulo, dict.fromkeys(colunas, str), linhas)
 
 
@@ -153,7 +155,7 @@ def tabela_inteira(conferidas: list[Conferida]) -> tuple[list[str], list[list]]:
 def ficha(c: Conferida) -> Quadro:
     """Tudo sobre uma afirmação: o que diz, como se mede, o medido, a fonte e a regra."""
     r, a = c.como_resultado(), c.afirmacao
-    linhas = [["onde está", a.lugar], ["a apostila diz", a.diz], ["como se mede", a.como]]
+    linhas = [["onde está", a.lugar], ["a original diz", a.diz], ["como se mede", a.como]]
     if c.medida:
         linhas += [["medido", c.medido], ["modelo", c.medida.modelo]]
         linhas += [["de onde veio", f"{c.medida.origem}: {c.medida.fonte}"]]

@@ -435,7 +435,7 @@ def frase_do_custo(modelo: Modelo, custo: Custo) -> str:
     vezes = inteiro(round(custo.ms_produto / custo.ms_indice, -1))
     return (
         f"o produto faz |V|·d = {inteiro(modelo.V * modelo.d)} multiplicações (e não os "
-        f"|V| = {inteiro(modelo.V)} que a apostila diz), quase todas por zero: {vezes} vezes mais lento."
+        f"|V| = {inteiro(modelo.V)} que a apostila original diz), quase todas por zero: {vezes} vezes mais lento."
     )
 
 
@@ -724,7 +724,7 @@ def proximos_tokens(modelo: Modelo, passagem: entrada.Passagem, k: int) -> Quadr
     probabilidades = np.exp(logits - logits.max())
     probabilidades /= probabilidades.sum()
     return Quadro(
-        "Os tokens que mais se parecem com o último estado (logit = h_final · linha)",
+        "Os tokens de maior pontuação para o último estado (logit = h_final · linha)",
         {"token": str, "id": str, "logit": decimal, "probabilidade": porcento},
         [
             [visivel(modelo.tokenizador.texto(i)), str(i), logits[i], probabilidades[i]]
@@ -780,7 +780,7 @@ def correcoes(gpt2: Tokenizador) -> Quadro:
         ],
     ]
     return Quadro(
-        "O que a listagem da apostila supõe, e o que se mede",
+        "O que a listagem da apostila original supõe, e o que se mede",
         {"supõe": str, "medido": str, "o que fazemos": str},
         linhas,
     )

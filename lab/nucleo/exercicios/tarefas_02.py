@@ -187,8 +187,8 @@ def _por_distancia(E, v):
 
 
 VIZINHOS = Tarefa(
-    "vizinhos", 2, 3, "8", "Os k vizinhos, com empates", "vizinhos", 15, 2,
-    dica="Seção 8: quem é sempre o mais parecido com uma palavra, antes de qualquer vizinho? "
+    "vizinhos", 2, 3, "2", "Os k vizinhos, com empates", "vizinhos", 15, 2,
+    dica="Seção 2: quem é sempre o mais parecido com uma palavra, antes de qualquer vizinho? "
     "E se duas linhas têm a mesma nota, qual das duas o seu código põe primeiro?",
     significado="Os vizinhos são as k linhas de maior cosseno, da mais próxima em diante, sem a "
     "própria palavra; empate sai pelo menor id, para que duas máquinas mostrem a mesma lista.",
@@ -287,7 +287,7 @@ _SEM = (
 
 ANALOGIA = Tarefa(
     "analogia", 2, 4, "2", "A analogia, sem as palavras de entrada", "analogia", 15, 2,
-    dica="Seção 2 e seção 8: que palavra ganharia se você não tirasse ninguém do páreo? E, em "
+    dica="Seção 2: que palavra ganharia se você não tirasse ninguém do páreo? E, em "
     "a − b + c, qual das três é subtraída?",
     significado="A resposta é a linha de maior cosseno com a − b + c, fora as três da pergunta, "
     "somando as linhas como estão na tabela.",
