@@ -5,7 +5,7 @@ Duas maneiras de medir:
 - `alternar`: funções neste processo, uma volta de cada por vez (A B A B…), para que um pico de uso
   da máquina não caia numa só;
 - `alternar_processos`: um processo novo por execução, com o tempo de parede e o pico de memória
-  residente que o sistema contou para ele (`os.wait4`).
+  residente, somada a dos filhos que ele abrir.
 
 O que se compara é a mediana; ao lado vai a dispersão (do 1º ao 3º quartil). Todos usam o mesmo número
 de threads: OMP_NUM_THREADS, 2 se ninguém disser outro.
@@ -99,10 +99,16 @@ class Assunto:
 
 
 def alternar(funcoes: dict[str, Callable[[], object]], vezes: int) -> list[Medida]:
-    """Chama cada função uma vez sem contar, e depois `vezes` vezes, alternando."""
+    """Chama cada função uma vez sem contar, e depois `vezes` vezes, alternando.
+
+    A ordem de cada volta é sorteada (sempre os mesmos sorteios): as threads de uma biblioteca ainda
+    giram uns milissegundos depois da conta, e roubariam tempo sempre da mesma vizinha.
+    """
     tempos: dict[str, list[float]] = {nome: [] for nome in funcoes}
+    sorteio = np.random.default_rng(1)
     for volta in range(vezes + 1):
-        for nome, f in funcoes.items():
+        for nome in sorteio.permutation(list(funcoes)):
+            f = funcoes[nome]
             inicio = time.perf_counter()
             f()
             if volta:  # a primeira volta esquenta caches e threads
@@ -123,20 +129,37 @@ class Execucao:
 # memória estragaria a medida. Quem cria e espera o medido é este programa, de poucos MB.
 _MEDIDOR = """
 import json, os, subprocess, sys, time
-inicio = time.perf_counter()
+
+def residente(pid):  # KiB do processo e dos descendentes; um que acabou de sair vale 0
+    try:
+        with open(f"/proc/{pid}/statm") as f:
+            total = int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+        for fio in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{fio}/children") as f:
+                total += sum(map(residente, f.read().split()))
+        return total
+    except OSError:
+        return 0
+
+inicio, soma, terminou = time.perf_counter(), 0, 0
 p = subprocess.Popen(sys.argv[2:])
-_, estado, uso = os.wait4(p.pid, 0)
+while not terminou:
+    soma = max(soma, residente(p.pid)) if sys.platform == "linux" else 0
+    time.sleep(0.01)
+    terminou, estado, uso = os.wait4(p.pid, os.WNOHANG)
 segundos = time.perf_counter() - inicio
 p.returncode = os.waitstatus_to_exitcode(estado)
 with open(sys.argv[1], "w", encoding="utf-8") as f:
-    json.dump([segundos, uso.ru_maxrss, p.returncode], f)
+    json.dump([segundos, max(soma, uso.ru_maxrss), p.returncode], f)
 """
 
 
 def executar(comando: list[str], ambiente: dict | None = None) -> Execucao:
     """Roda o comando num processo novo, com este Python. Erros: `RuntimeError` se ele falhar.
 
-    O pico é o de um processo só (o maior entre ele e os filhos que ele esperou).
+    O pico é o maior entre o de um processo só, que o sistema conta, e a soma do processo com os
+    filhos, amostrada a cada 10 ms (só no Linux). Uma página que dois dividem conta duas vezes: a
+    soma pode passar do que a máquina gasta, e nunca ficar aquém.
     """
     if not hasattr(os, "wait4"):
         raise RuntimeError("medir memória de um processo pede o wait4 do Linux ou do macOS")

@@ -241,3 +241,15 @@ def test_um_assunto_do_comeco_ao_fim(tmp_path):
     dados = json.loads((tmp_path / "bench.json").read_text("utf-8"))
     certos = all(c["confere"] for c in dados["assuntos"][0]["criterios"])
     assert feito.returncode == (0 if certos else 1)
+
+
+@pytest.mark.unit
+@pytest.mark.skipif(sys.platform != "linux", reason="a soma da árvore lê /proc")
+def test_pico_soma_o_filho_que_esta_vivo_junto():
+    """Dividir o trabalho em dois processos não pode esconder memória do bench."""
+    cheio = "x = bytearray({} << 20); import time; time.sleep(0.3)"
+    filho = cheio.format(90)
+    pai = f"import subprocess, sys; y = bytearray(60 << 20); subprocess.run([sys.executable, '-c', {filho!r}])"
+    sozinho, juntos = comum.executar(["-c", cheio.format(0)]), comum.executar(["-c", pai])
+    # Dois interpretadores (um deles já está em `sozinho`) e os 150 MB que os dois enchem.
+    assert juntos.pico - 2 * sozinho.pico == pytest.approx(150 << 20, abs=10 << 20)
