@@ -75,10 +75,13 @@ def embaralhar(modelo: Modelo, frase: str, semente: int) -> Embaralho:
     """Permuta as linhas de wte e os ids junto, e busca a mesma frase nas duas tabelas."""
     ids = modelo.tokenizador.ids(frase)
     novo_id = np.random.default_rng(semente).permutation(modelo.V)  # (V,): id velho -> id novo
-    embaralhada = np.empty_like(modelo.wte)
-    embaralhada[novo_id] = modelo.wte  # (V, d), linhas em outra ordem
-    depois = novo_id[ids]
-    diferenca = np.abs(embaralhada[depois] - modelo.wte[ids]).max()
+    depois, diferenca = novo_id[ids], 0.0
+    for c in range(0, modelo.d, 64):
+        # Umas colunas por vez: outra tabela inteira dobraria a memória.
+        colunas = modelo.wte[:, c : c + 64]  # (V, d) -> (V, 64)
+        embaralhada = np.empty_like(colunas)
+        embaralhada[novo_id] = colunas  # as linhas em outra ordem
+        diferenca = np.maximum(diferenca, np.abs(embaralhada[depois] - colunas[ids]).max())
     return Embaralho(ids, depois.tolist(), float(diferenca))
 
 
@@ -243,12 +246,8 @@ class Conjunto:
 def conjunto_de_analogias(modelo: Modelo, normas_: np.ndarray) -> Conjunto:
     """Avalia todas as perguntas do Google que cabem na tabela, nos dois protocolos."""
     perguntas = listas.analogias_do_google(modelo.tokenizador)
-    placares = [
-        listas.placar(
-            perguntas, vetores.avaliar_analogias(modelo.wte, normas_, perguntas.ids, normalizar)
-        )
-        for normalizar in (False, True)
-    ]
+    acertos = vetores.avaliar_protocolos(modelo.wte, normas_, perguntas.ids, (False, True))
+    placares = [listas.placar(perguntas, a) for a in acertos]
     return Conjunto(*placares, len(np.unique(perguntas.ids)))
 
 

@@ -64,7 +64,13 @@ def png(figura: Figure) -> bytes:
                 reta.set_major_formatter(FuncFormatter(_potencia))
                 reta.set_minor_formatter(NullFormatter())
     with matplotlib.rc_context(ESTILO):
-        figura.savefig(memoria, format="png", metadata={"Software": None}, facecolor="white")
+        # As margens são calculadas aqui, uma vez: o savefig as calcularia em cada desenho que faz.
+        figura.draw_without_rendering()
+        figura.set_layout_engine("none")
+        figura.savefig(
+            memoria, format="png", metadata={"Software": None}, facecolor="white",
+            pil_kwargs={"compress_level": 2},  # metade do tempo do 6, por um décimo a mais de bytes
+        )  # fmt: skip
     return memoria.getvalue()
 
 
@@ -92,7 +98,7 @@ def mapa_de_calor(
         lado = None if extensao is None else (-0.5, extensao - 0.5, extensao - 0.5, -0.5)
         imagem = eixo.imshow(
             matriz, cmap="PuOr_r", vmin=limites[0], vmax=limites[1], extent=lado,
-            interpolation="nearest", aspect="equal" if n == m else "auto",
+            interpolation="nearest", interpolation_stage="data", aspect="equal" if n == m else "auto",
         )  # fmt: skip
         eixo.set(title=titulo, xlabel=eixo_x, ylabel=eixo_y)
         figura.colorbar(imagem, ax=eixo, label=barra, shrink=0.85)

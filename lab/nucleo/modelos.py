@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -211,8 +212,9 @@ def baixar_completo(nome: str, progresso=lambda *_: None) -> Path:
     return hub.baixar(GPT2[nome], "model.safetensors", progresso)
 
 
+@cache
 def tokenizador_gpt2() -> Tokenizador:
-    """O BPE de bytes do GPT-2, que vem em data/gpt2_bpe (MIT, OpenAI)."""
+    """O BPE de bytes do GPT-2, que vem em data/gpt2_bpe (MIT, OpenAI); lido uma vez só."""
     tokenizador = Tokenizador.de_pasta(caminhos.DADOS / "gpt2_bpe", "GPT-2")
     if tokenizador is None:
         raise FileNotFoundError("data/gpt2_bpe não está no repositório")

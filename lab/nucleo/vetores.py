@@ -139,16 +139,44 @@ def avaliar_analogias(
     produtos em vez de dez mil. O comprimento do alvo divide todas as notas por igual e não
     muda quem vence, então nem é calculado.
     """
-    unicas, onde = np.unique(perguntas[:, :3], return_inverse=True)  # (n, 3) -> (u,), (n, 3)
-    onde = onde.reshape(-1, 3)
-    linhas = tabela[unicas].astype(np.float32)  # (u, d)
-    if normalizar:
-        linhas = linhas / normas[unicas][:, None]
-    notas = linhas @ tabela.T  # (u, d) @ (d, V) -> (u, V)
-    notas /= np.where(normas > 0, normas, 1)
+    return avaliar_protocolos(tabela, normas, perguntas, (normalizar,))[0]
+
+
+def avaliar_protocolos(
+    tabela: np.ndarray, normas: np.ndarray, perguntas: np.ndarray, protocolos: tuple[bool, ...]
+) -> list[Acertos]:
+    """`avaliar_analogias` em vários protocolos (normalizar?), com um produto só para todos.
+
+    Normalizar divide a linha de u pela norma; dividir o produto u·w, já feito, dá no mesmo. Em
+    blocos de perguntas (uma categoria repete as mesmas palavras), para as notas não ocuparem
+    tanto quanto a tabela.
+    """
+    feitos: list[list[Acertos]] = [[] for _ in protocolos]
+    divisores = np.where(normas > 0, normas, 1)  # (V,)
+    for i in range(0, len(perguntas), 2000):
+        bloco = perguntas[i : i + 2000]
+        unicas, onde = np.unique(bloco[:, :3], return_inverse=True)  # (n, 3) -> (u,), (n, 3)
+        notas = tabela[unicas].astype(np.float32) @ tabela.T  # (u, d) @ (d, V) -> (u, V)
+        notas /= divisores
+        for normalizar, partes in sorted(zip(protocolos, feitos, strict=True), key=lambda x: x[0]):
+            if normalizar:
+                notas /= normas[unicas][:, None]
+            partes.append(_responder(notas, onde.reshape(-1, 3), bloco))
+    vazio = np.empty(0, dtype=np.int64)
+    return [
+        Acertos(
+            np.concatenate([vazio, *(p.livre for p in partes)]),
+            np.concatenate([vazio, *(p.sem_entradas for p in partes)]),
+        )
+        for partes in feitos
+    ]
+
+
+def _responder(notas: np.ndarray, onde: np.ndarray, perguntas: np.ndarray) -> Acertos:
+    # notas (u, V); onde (n, 3): que linhas de notas cada pergunta soma.
     livre = np.empty(len(perguntas), dtype=np.int64)
     sem = np.empty(len(perguntas), dtype=np.int64)
-    buffer = np.empty(len(tabela), dtype=np.float32)
+    buffer = np.empty(notas.shape[1], dtype=np.float32)
     for n, (ia, ib, ic) in enumerate(onde):
         np.subtract(notas[ib], notas[ia], out=buffer)  # (V,)
         buffer += notas[ic]
@@ -203,7 +231,13 @@ def cossenos_de_pares(
     i = sorteio.integers(0, len(tabela), quantos)
     # Somar um salto de 1 a V−1 garante que o par nunca é uma linha com ela mesma.
     j = (i + sorteio.integers(1, len(tabela), quantos)) % len(tabela)
-    produtos = np.einsum("nd,nd->n", tabela[i], tabela[j])  # (n, d), (n, d) -> (n,)
+    # Aos poucos: as linhas sorteadas, todas juntas, ocupariam quase tanto quanto a tabela.
+    produtos = np.concatenate(
+        [
+            np.einsum("nd,nd->n", tabela[i[k : k + 2048]], tabela[j[k : k + 2048]])  # (b,)
+            for k in range(0, quantos, 2048)
+        ]
+    )
     divisor = normas[i] * normas[j]
     return produtos / np.where(divisor > 0, divisor, 1)
 
