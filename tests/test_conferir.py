@@ -541,3 +541,28 @@ def test_id_errado_sugere_o_certo():
     erro_gentil(rodar("99_conferir.py", "--afirmacao", "brasil_5_token"), "brasil_5_tokens")
     erro_gentil(rodar("99_conferir.py", "--afirmacao", ""), "Não há afirmação com o id ''")
     erro_gentil(rodar("99_conferir.py", "--apostila", "2", "--guardar"), "inteira")
+
+
+@pytest.mark.unit
+@pytest.mark.mini
+def test_referencia_estragada_nao_perde_o_trabalho(tmp_path, monkeypatch, capsys):
+    import runpy
+    import sys
+
+    ler, arquivo = referencia.ler, referencia.arquivo
+    monkeypatch.setattr(afirmacoes, "ler", lambda: TODAS[:3])  # três bastam, e são rápidas
+    for conteudo, dito in ((None, "nada a comparar"), ('{"resultados": [1]}', "está estragada")):
+        if conteudo:
+            arquivo("99_conferir", "mini", tmp_path).parent.mkdir()
+            arquivo("99_conferir", "mini", tmp_path).write_text(conteudo, encoding="utf-8")
+        monkeypatch.setattr(referencia, "ler", lambda x, m: ler(x, m, tmp_path))
+        monkeypatch.setattr(referencia, "arquivo", lambda x, m, p=tmp_path: arquivo(x, m, p))
+        opcoes = ["--secao", "mudou", "--modelo", "mini", "--saida", str(tmp_path / "fora")]
+        monkeypatch.setattr(sys, "argv", [str(LAB / "99_conferir.py"), *opcoes])
+        monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # a Aula troca; aqui volta
+        runpy.run_path(sys.argv[0])
+        assert dito in " ".join(capsys.readouterr().out.split())
+        relatorio = (tmp_path / "fora" / "relatorio.md").read_text("utf-8")
+        assert ("git checkout data/referencia/mini" in relatorio) is bool(conteudo)
+        medido = json.loads((tmp_path / "fora" / "resultado.json").read_text("utf-8"))
+        assert {a.id for a in TODAS[:3]} <= {r["id"] for r in medido["resultados"]}
