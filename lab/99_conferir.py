@@ -44,7 +44,7 @@ from nucleo import afirmacoes
 from nucleo.erros import ErroDoUsuario
 
 todas = afirmacoes.ler()
-if aula.args.afirmacao:
+if aula.args.afirmacao is not None:
     # Um id errado é dito já, antes de abrir o modelo.
     todas = [afirmacoes.escolher(todas, aula.args.afirmacao)]
     aula.so_esta(todas[0].apostila)
@@ -110,8 +110,11 @@ if aula.secao("gpt2"):
 if aula.secao("mudou"):
     try:
         antes = referencia.ler("99_conferir", modelo.nome)
-    except ErroDoUsuario:
-        aula.diga(f"Não há conferência guardada com o modelo {modelo.nome}: nada a comparar.")
+    except ErroDoUsuario as erro:  # o que se mediu até aqui não se perde por isto
+        if referencia.arquivo("99_conferir", modelo.nome).exists():
+            aula.diga(f"{erro.o_que} Nada a comparar. {erro.o_que_fazer}")
+        else:
+            aula.diga(f"Não há conferência guardada com o modelo {modelo.nome}: nada a comparar.")
     else:
         # Uma afirmação que não confere é um achado; uma que mudou de veredito pede um olhar.
         mudaram = conferencia.mudancas(conferidas, antes)

@@ -12,7 +12,6 @@ Código de saída: 0 se deu certo, 1 se uma lição falhou ou uma apostila está
 """
 
 import io
-import json
 import os
 import re
 import shutil
@@ -22,8 +21,9 @@ import tempfile
 from pathlib import Path
 
 from aula import Analisador, com_este_python, rodar_com_erros_gentis
-from nucleo import apostila, caminhos, referencia
+from nucleo import apostila, caminhos, referencia, resultado
 from nucleo.erros import ErroDoUsuario
+from nucleo.saida import nao_gravou
 
 AQUI = Path(__file__).resolve().parent
 CONFERENCIA = "99_conferir"  # a última: julga o que as outras guardaram
@@ -62,11 +62,16 @@ def medir(licoes: list[Path], modelo: str, trabalho: Path) -> dict[str, dict]:
         )
         if feito.returncode:
             raise Falhou(f"{licao.stem} saiu com o código {feito.returncode}.")
-        resultado = json.loads((saida / "resultado.json").read_text(encoding="utf-8"))
-        quem = resultado.get("modelo", {}).get("nome", modelo)
+        try:
+            medido = resultado.abrir(saida / "resultado.json")
+        except FileNotFoundError:
+            raise Falhou(f"{licao.stem} terminou, mas não gravou resultado.json.") from None
+        except (OSError, ValueError) as erro:
+            raise Falhou(f"{licao.stem} gravou um resultado.json que não serve: {erro}.") from None
+        quem = medido.get("modelo", {}).get("nome", modelo)
         if quem != modelo and licao.stem not in ESCOLHEM:
             raise Falhou(f"{licao.stem} respondeu com {quem}, e não com {modelo}.")
-        resultados[licao.stem] = resultado
+        resultados[licao.stem] = medido
     return resultados
 
 
@@ -137,11 +142,28 @@ def refazer(conferir: bool = False) -> str:
     )
     dito = (feito.stdout + feito.stderr).strip()
     if feito.returncode:
-        raise Falhou(dito)
+        raise Falhou(_so_o_erro(feito.stdout, feito.stderr))
     if not conferir and "changed" in dito:
         # O tempo de leitura conta o texto que esta passada acabou de escrever.
         return f"{dito}\n{refazer()}"
     return dito
+
+
+def _so_o_erro(saida: str, erros: str) -> str:
+    # Os textos atrasados ou, num bloco que deu erro, em que texto foi e o que o erro disse: o
+    # caminho por dentro do cog não ajuda quem escreve a apostila.
+    linhas = [x for x in saida.splitlines() if x.strip()]
+    atrasados = [x for x in linhas if "(changed)" in x]
+    fim = []
+    for linha in reversed(erros.strip().splitlines()):
+        if linha.startswith((" ", "Traceback")):
+            break
+        fim.insert(0, linha)
+    if fim in ([], ["Check failed"]):
+        return "\n".join(atrasados or linhas)
+    onde = re.sub(r"^(Cogging|Checking) ", "", linhas[-1]) + ": " if linhas else ""
+    fim[0] = onde + re.sub(r"^(\w+\.)*ErroDoUsuario: ", "", fim[0])
+    return "\n".join([*atrasados, *fim])
 
 
 def conferir(modelo: str, trabalho: Path) -> None:
@@ -161,23 +183,103 @@ def conferir(modelo: str, trabalho: Path) -> None:
         raise Falhou(f"{CONFERENCIA} saiu com o código {feito.returncode}.")
 
 
-def trocar(resultados: dict[str, dict], modelo: str, trabalho: Path) -> None:
-    """Guarda e refaz; se as apostilas não se refazem, tudo volta a ser o que era."""
-    antes = trabalho / "antes"
-    lugares = {antes / "r": referencia.PASTA / modelo, antes / "a": apostila.PASTA}
-    for copia, lugar in lugares.items():
-        if lugar.is_dir():
-            shutil.copytree(lugar, copia)
+def trocar(resultados: dict[str, dict], modelo: str, trabalho: Path = Path()) -> str:
+    """Guarda e refaz; se as apostilas não se refazem, tudo volta a ser o que era.
+
+    Sem `resultados`, só refaz o texto. Devolve o que o cog disse.
+
+    Levanta:
+        Falhou: a conferência ou um bloco deu erro; nada mudou.
+        ErroDoUsuario: falta disco ou permissão (nada mudou); ou uma pasta não voltou, e a mensagem
+        diz onde está a cópia inteira.
+    """
+    lugares = [apostila.PASTA, *([referencia.PASTA / modelo] if resultados else [])]
     try:
-        guardar(resultados, modelo, trabalho)
-        conferir(modelo, trabalho)
-        refazer()
-    except BaseException:
-        for copia, lugar in lugares.items():
-            shutil.rmtree(lugar, ignore_errors=True)
-            if copia.is_dir():
-                shutil.copytree(copia, lugar)
+        _copiar(lugares)
+        try:
+            if resultados:
+                guardar(resultados, modelo, trabalho)
+                conferir(modelo, trabalho)
+            dito = refazer()
+        except BaseException:
+            _voltar(lugares)
+            raise
+    except FileNotFoundError:
+        raise  # defeito nosso: uma figura citada que a lição não desenhou
+    except OSError as erro:
+        fazer = "Libere espaço (ou a permissão) e rode de novo."
+        raise nao_gravou(apostila.PASTA.parent, erro, fazer) from None
+    for lugar in lugares:
+        _apagar_copia(lugar)
+    return dito
+
+
+def _ao_lado(lugar: Path, o_que: str = "antes") -> Path:
+    # No mesmo disco: voltar é trocar um nome, o que não pede espaço nem demora.
+    return lugar.with_name(f".{o_que}-{lugar.name}")
+
+
+def _copiar(lugares: list[Path]) -> None:
+    """Copia cada pasta para o lado. Uma cópia com o nome certo está sempre inteira."""
+    for lugar in lugares:
+        if _ao_lado(lugar).exists():
+            raise _nao_voltou([lugar], "Ela é de uma execução que foi interrompida.")
+    try:
+        for lugar in lugares:
+            if lugar.is_dir():
+                parcial = _ao_lado(lugar, "parcial")
+                shutil.rmtree(parcial, ignore_errors=True)
+                shutil.copytree(lugar, parcial)
+                os.replace(parcial, _ao_lado(lugar))
+    except BaseException:  # nada mudou ainda: as cópias são o que sobra
+        for lugar in lugares:
+            shutil.rmtree(_ao_lado(lugar, "parcial"), ignore_errors=True)
+            _apagar_copia(lugar)
         raise
+
+
+def _voltar(lugares: list[Path]) -> None:
+    """Põe cada cópia de volta no lugar; a que não puder voltar fica onde está.
+
+    Levanta:
+        ErroDoUsuario: alguma não voltou (um arquivo aberto, um segundo Ctrl-C).
+    """
+    presas, motivo = [], ""
+    for lugar in lugares:
+        novo = _ao_lado(lugar, "novo")
+        try:
+            shutil.rmtree(novo, ignore_errors=True)
+            if lugar.exists():
+                os.replace(lugar, novo)
+            if _ao_lado(lugar).exists():
+                os.replace(_ao_lado(lugar), lugar)
+        except BaseException as erro:
+            presas.append(lugar)
+            motivo = f"O sistema respondeu: {erro!r}."
+    if presas:
+        raise _nao_voltou(presas, motivo)
+    for lugar in lugares:  # só depois que as de antes voltaram todas
+        shutil.rmtree(_ao_lado(lugar, "novo"), ignore_errors=True)
+
+
+def _apagar_copia(lugar: Path) -> None:
+    # Muda de nome primeiro: uma cópia meio apagada não pode parecer inteira.
+    lixo = _ao_lado(lugar, "novo")
+    shutil.rmtree(lixo, ignore_errors=True)
+    if _ao_lado(lugar).exists():
+        os.replace(_ao_lado(lugar), lixo)
+        shutil.rmtree(lixo, ignore_errors=True)
+
+
+def _nao_voltou(lugares: list[Path], motivo: str) -> ErroDoUsuario:
+    copias = " e ".join(str(_ao_lado(x)) for x in lugares)
+    return ErroDoUsuario(
+        f"Há uma cópia de segurança que não voltou ao lugar: {copias}.",
+        f"{motivo} Ela tem tudo como era antes, e eu não a apago.",
+        "Para voltar: apague " + "; ".join(
+            f"{x} e renomeie {_ao_lado(x).name} para {x.name}" for x in lugares
+        ) + ". Se não precisa dela, apague só a cópia.",
+    )  # fmt: skip
 
 
 # --- a linha de comando --------------------------------------------------------------------
@@ -191,8 +293,11 @@ def principal() -> int:
     p.add_argument("--conferir", action="store_true", help="só diz se o texto está em dia")
     args = p.parse_args()
     try:
-        if args.so_apostilas or args.conferir:
-            print(refazer(args.conferir))
+        if args.conferir:
+            print(refazer(conferir=True))
+            return 0
+        if args.so_apostilas:
+            print(trocar({}, args.modelo))
             return 0
         with tempfile.TemporaryDirectory(prefix="referencia-") as temporaria:
             trabalho = Path(temporaria)
@@ -200,9 +305,9 @@ def principal() -> int:
             trocar(resultados, args.modelo, trabalho)
     except Falhou as erro:
         if args.conferir:
-            print(
-                f"{erro}\n\n" + com_este_python("Refaça:  python lab/referencia.py --so-apostilas")
-            )
+            # Um bloco que dá erro não se conserta refazendo o texto.
+            conselho = "\n\n" + com_este_python("Refaça:  python lab/referencia.py --so-apostilas")
+            print(f"{erro}{conselho if '(changed)' in str(erro) else ''}")
         else:
             print(f"{erro}\n\nNada foi trocado.", file=sys.stderr)
         return 1

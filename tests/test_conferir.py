@@ -153,6 +153,29 @@ def test_arquivo_que_falta(tmp_path):
     with pytest.raises(ErroDoUsuario) as erro:
         afirmacoes.ler(tmp_path / "nada.toml")
     assert "não existe" in erro.value.por_que
+    with pytest.raises(ErroDoUsuario, match="não se deixa ler"):
+        afirmacoes.ler(tmp_path)  # uma pasta com o nome do arquivo
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("mudanca", "trecho"),
+    [
+        ({"medida": "vocabulari"}, "«vocabulari»"),
+        ({"reserva": "nada"}, "«nada»"),
+        ({"frase": "são {tokenz}"}, "não se mede «tokenz»; há «tokens»"),
+        ({"certo": "são {x:%}"}, "não se mede «x»"),
+        ({"partes": (Parte("y", "igual", 1),)}, "não se mede «y»"),
+        ({"partes": (Parte("tokens", "menor_que", contra="z"),)}, "não se mede «z»"),
+    ],
+)
+def test_nome_que_nao_existe_e_dito_com_gentileza(mudanca, trecho):
+    boa = {"medida": "vocabulario", "frase": "são {tokens}", "certo": ""}
+    (certa,) = conferencia.conferir_todas([afirmacao(**boa)], contexto())
+    assert certa.frase == "são 50.257"
+    with pytest.raises(ErroDoUsuario, match="afirmacoes.toml") as erro:
+        conferencia.conferir_todas([afirmacao(**(boa | mudanca))], contexto())
+    assert trecho in erro.value.por_que
 
 
 # --- as regras e o veredito --------------------------------------------------------------
@@ -282,6 +305,25 @@ def test_outputs_antes_da_referencia_e_nunca_o_numero_de_outro_modelo(tmp_path):
     assert Resultados("mini", saidas, guardadas).procurar("L", "a", "mini")[0] == 2.0
     (saidas / "L" / "resultado.json").write_text("{cortado", encoding="utf-8")
     assert Resultados("mini", saidas, guardadas).procurar("L", "a", "mini")[0] == 2.0
+    for torto in (
+        [1], [{}], [um | {"valor": {"x": 1}}], [um | {"modelo": 7}], {"a": 1}, None
+    ):  # fmt: skip
+        gravar(saidas / "L", "L", torto)
+        assert Resultados("mini", saidas, guardadas).procurar("L", "a", "mini")[0] == 2.0
+    gravar(saidas / "L", "L", [um], None)
+    assert Resultados("mini", saidas, guardadas).procurar("L", "a", "mini")[0] == 2.0
+    # Um texto serve a quem compara textos; a uma regra de números, responde a próxima fonte.
+    gravar(saidas / "L", "L", [um | {"valor": "x"}])
+    pedido = {"v": {"licao": "L", "id": "a"}}
+    for regra, valor in ((Parte("v", "igual", 1), "x"), (Parte("v", "maior_que", 1), 2.0)):
+        ctx = contexto(saidas=saidas, guardadas=guardadas)
+        a = afirmacao(medida="", resultados=pedido, onde="qualquer", partes=(regra,))
+        assert conferencia.conferir(a, ctx).valores == {"v": valor}
+    # A cópia de segurança que lab/referencia.py deixa ao lado não é um modelo.
+    (guardadas / "mini").rename(guardadas / ".antes-mini")
+    with pytest.raises(NaoMedido):
+        Resultados("mini", None, guardadas).procurar("L", "a", "mini")
+    (guardadas / ".antes-mini").rename(guardadas / "mini")
     with pytest.raises(NaoMedido, match="no gpt2: rode  python lab/L.py"):
         Resultados("gpt2", saidas, guardadas).procurar("L", "a", "gpt2")
 
@@ -497,4 +539,30 @@ def test_uma_afirmacao_por_inteiro(tmp_path):
 @pytest.mark.cli
 def test_id_errado_sugere_o_certo():
     erro_gentil(rodar("99_conferir.py", "--afirmacao", "brasil_5_token"), "brasil_5_tokens")
+    erro_gentil(rodar("99_conferir.py", "--afirmacao", ""), "Não há afirmação com o id ''")
     erro_gentil(rodar("99_conferir.py", "--apostila", "2", "--guardar"), "inteira")
+
+
+@pytest.mark.unit
+@pytest.mark.mini
+def test_referencia_estragada_nao_perde_o_trabalho(tmp_path, monkeypatch, capsys):
+    import runpy
+    import sys
+
+    ler, arquivo = referencia.ler, referencia.arquivo
+    monkeypatch.setattr(afirmacoes, "ler", lambda: TODAS[:3])  # três bastam, e são rápidas
+    for conteudo, dito in ((None, "nada a comparar"), ('{"resultados": [1]}', "está estragada")):
+        if conteudo:
+            arquivo("99_conferir", "mini", tmp_path).parent.mkdir()
+            arquivo("99_conferir", "mini", tmp_path).write_text(conteudo, encoding="utf-8")
+        monkeypatch.setattr(referencia, "ler", lambda x, m: ler(x, m, tmp_path))
+        monkeypatch.setattr(referencia, "arquivo", lambda x, m, p=tmp_path: arquivo(x, m, p))
+        opcoes = ["--secao", "mudou", "--modelo", "mini", "--saida", str(tmp_path / "fora")]
+        monkeypatch.setattr(sys, "argv", [str(LAB / "99_conferir.py"), *opcoes])
+        monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # a Aula troca; aqui volta
+        runpy.run_path(sys.argv[0])
+        assert dito in " ".join(capsys.readouterr().out.split())
+        relatorio = (tmp_path / "fora" / "relatorio.md").read_text("utf-8")
+        assert ("git checkout data/referencia/mini" in relatorio) is bool(conteudo)
+        medido = json.loads((tmp_path / "fora" / "resultado.json").read_text("utf-8"))
+        assert {a.id for a in TODAS[:3]} <= {r["id"] for r in medido["resultados"]}

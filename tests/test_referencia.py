@@ -69,6 +69,17 @@ def test_o_que_nao_foi_guardado_diz_como_guardar(tmp_path):
     assert "make referencia MODELO=gpt2" in erro.value.o_que_fazer
 
 
+@pytest.mark.parametrize(
+    "estrago", ["{cortado", "[]", "{}", '{"resultados": [1]}', '{"resultados": [], "tabelas": [1]}']
+)
+def test_referencia_estragada_diz_como_trazer_a_boa(tmp_path, estrago):
+    referencia.guardar(RESULTADO, "mini", tmp_path)
+    referencia.arquivo("02_teste", "mini", tmp_path).write_text(estrago, encoding="utf-8")
+    with pytest.raises(ErroDoUsuario, match="estragada") as erro:
+        referencia.ler("02_teste", "mini", tmp_path)
+    assert "git checkout data/referencia/mini/02_teste.json" in erro.value.o_que_fazer
+
+
 simples = st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 
 
@@ -130,7 +141,12 @@ def test_mede_com_o_modelo_pedido(tmp_path):
 @pytest.mark.cli
 @pytest.mark.parametrize(
     "mudanca, dito",
-    [({"fim": "sys.exit(2)"}, "código 2"), ({"quem": "'smollm2'"}, "respondeu com smollm2")],
+    [
+        ({"fim": "sys.exit(2)"}, "código 2"),
+        ({"fim": "sys.exit(0)"}, "não gravou resultado.json"),
+        ({"quem": "'smollm2'"}, "respondeu com smollm2"),
+        ({"fim": "aula.caderno.ficha['versoes'] = 7"}, "não serve: o campo «versoes»"),
+    ],
 )
 def test_licao_que_nao_serve_para_tudo(tmp_path, mudanca, dito):
     with pytest.raises(script.Falhou, match=dito):
@@ -194,11 +210,131 @@ def test_troca_numero_figura_e_texto(oficina):
 
 
 @pytest.mark.cli
+def test_so_o_texto_com_um_bloco_que_da_erro_nao_grava_nenhum(oficina):
+    textos, dados, trabalho = oficina
+    script.trocar({"02_teste": RESULTADO}, "mini", trabalho)
+    (textos / "a.md").write_text(
+        (textos / "a.md").read_text("utf-8").replace("0.1234567890123", "velho"), "utf-8"
+    )
+    (textos / "b.md").write_text(
+        f"<!--[[[cog\nimport sys\nsys.path.insert(0, {str(LAB)!r})\nfrom nucleo import referencia\n"
+        "from pathlib import Path\n"
+        f"referencia.ler('02_teste', 'mini', Path({str(dados)!r}))\n]]]-->\n<!--[[[end]]]-->\n",
+        encoding="utf-8",
+    )
+    (dados / "mini" / "02_teste.json").write_text(
+        json.dumps(RESULTADO | {"arquivos": 7}), encoding="utf-8"
+    )  # o bloco de a.md lê o número e se refaz; o de b.md recusa a forma
+    antes = retrato(textos, dados)
+    with pytest.raises(script.Falhou, match="b.md: A referência .* está estragada") as erro:
+        script.trocar({}, "mini")
+    assert "Traceback" not in str(erro.value) and "git checkout data/ref" in str(erro.value)
+    assert retrato(textos, dados) == antes
+    assert not list(textos.parent.rglob(".*-*"))
+    with pytest.raises(script.Falhou) as erro:  # e, ao conferir, diz as duas coisas
+        script.refazer(conferir=True)
+    assert "a.md  (changed)" in str(erro.value) and "estragada" in str(erro.value)
+
+
+def test_um_bloco_com_erro_nao_aconselha_refazer(monkeypatch, capsys):
+    for dito, aconselha in (("a.md  (changed)", True), ("a.md: AssertionError", False)):
+
+        def falhar(conferir, dito=dito):
+            raise script.Falhou(dito)
+
+        monkeypatch.setattr(script, "refazer", falhar)
+        monkeypatch.setattr(sys, "argv", ["referencia.py", "--conferir"])
+        assert script.principal() == 1
+        assert ("--so-apostilas" in capsys.readouterr().out) is aconselha
+
+
+@pytest.fixture
+def pastas(tmp_path, monkeypatch):
+    """Uma apostila e uma referência, e um refazer que estraga tudo e é interrompido."""
+    textos, dados = tmp_path / "apostilas", tmp_path / "referencia"
+    monkeypatch.setattr(apostila, "PASTA", textos)
+    monkeypatch.setattr(referencia, "PASTA", dados)
+    monkeypatch.setattr(script, "conferir", lambda *_: None)
+    textos.mkdir()
+    (textos / "a.md").write_text("a boa", encoding="utf-8")
+    referencia.guardar(RESULTADO, "mini", dados)
+
+    def interrompido():
+        (textos / "a.md").write_text("pela metade", encoding="utf-8")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(script, "refazer", interrompido)
+    return textos, dados
+
+
+OUTRO = RESULTADO | {"resultados": [{"id": "a", "valor": 3.0, "modelo": "mini"}]}
+
+
+def test_interrompido_volta_trocando_nomes_sem_copiar_nada(pastas, tmp_path, monkeypatch):
+    antes = retrato(*pastas)
+    quantas, copytree = [], shutil.copytree
+
+    def so_na_ida(*a, **k):
+        quantas.append(a)
+        assert len(quantas) <= 2, "a volta não pode pedir disco"
+        return copytree(*a, **k)
+
+    monkeypatch.setattr(script.shutil, "copytree", so_na_ida)
+    with pytest.raises(KeyboardInterrupt):
+        script.trocar({"02_teste": OUTRO}, "mini", tmp_path)
+    assert retrato(*pastas) == antes and not list(tmp_path.rglob(".*-*"))
+
+
+@pytest.mark.parametrize("segundo", [KeyboardInterrupt(), OSError(13, "aberto")])
+def test_volta_que_falha_guarda_a_copia_e_diz_onde(pastas, tmp_path, monkeypatch, segundo):
+    (textos, dados), replace = pastas, os.replace
+
+    def preso(de, para):
+        if str(de) == str(textos):  # um segundo Ctrl-C, ou um texto aberto em outro programa
+            raise segundo
+        replace(de, para)
+
+    monkeypatch.setattr(script.os, "replace", preso)
+    with pytest.raises(ErroDoUsuario) as erro:
+        script.trocar({"02_teste": OUTRO}, "mini", tmp_path)
+    copia = tmp_path / ".antes-apostilas"
+    assert str(copia) in erro.value.o_que
+    assert (copia / "a.md").read_text("utf-8") == "a boa"
+    # A outra pasta voltou, e a cópia que ficou não é apagada pela próxima execução.
+    assert referencia.valor("02_teste", "a", "mini", pasta=dados) == 0.1234567890123
+    with pytest.raises(ErroDoUsuario, match="interrompida"):
+        script.trocar({}, "mini")
+    assert (copia / "a.md").read_text("utf-8") == "a boa"
+
+
+def test_sem_disco_para_a_copia_nada_comeca(pastas, tmp_path, monkeypatch):
+    antes = retrato(*pastas)
+
+    def cheio(de, para):
+        para.mkdir()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(script.shutil, "copytree", cheio)
+    with pytest.raises(ErroDoUsuario, match="disco está cheio"):
+        script.trocar({"02_teste": OUTRO}, "mini", tmp_path)
+    assert retrato(*pastas) == antes and not list(tmp_path.rglob(".*-*"))
+
+
+def test_o_git_ignora_as_copias():
+    for nome in (
+        ".antes-apostilas/",
+        "data/referencia/.antes-mini/",
+        "data/referencia/.novo-mini/",
+    ):
+        feito = subprocess.run(["git", "check-ignore", "-q", nome + "x.md"], cwd=RAIZ)
+        assert feito.returncode == 0, nome
+
+
+@pytest.mark.cli
 def test_se_o_texto_nao_se_refaz_nada_muda(oficina):
     textos, dados, trabalho = oficina
     script.trocar({"02_teste": RESULTADO}, "mini", trabalho)
     antes = retrato(textos, dados)
-    shutil.rmtree(trabalho / "antes")
     (trabalho / "02_teste" / "f.png").write_bytes(desenho(50))
     # O número novo desmente a frase, e o assert do bloco acusa.
     outro = RESULTADO | {"resultados": [{"id": "a", "valor": 3.0, "modelo": "mini"}]}

@@ -158,6 +158,19 @@ class Afirmacao:
         return f"{self.cita}{self.secao}"
 
     @property
+    def usa(self) -> set[str]:
+        """Os nomes dos valores medidos que as regras, a frase e o certo usam."""
+        textos = LACUNA.findall(self.frase + self.certo)
+        nas_partes = {n for p in self.partes for n in (p.valor, p.contra) if n}
+        return nas_partes | {nome for nome, _ in textos}
+
+    @property
+    def numeros(self) -> set[str]:
+        """Os nomes que uma regra compara como número; «igual» e «diferente» aceitam texto."""
+        de_numero = [p for p in self.partes if p.regra not in ("igual", "diferente")]
+        return {n for p in de_numero for n in (p.valor, p.contra) if n}
+
+    @property
     def comando(self) -> str:
         """O que digitar para ver: a lição e a seção."""
         licao, *resto = self.ver.split()
@@ -192,7 +205,7 @@ def apostilas(arquivo: Path = ARQUIVO) -> dict[int, str]:
         n.isdecimal() and isinstance(a, dict) and {"titulo", "cita"} == set(a)
         for n, a in lidas.items()
     ):
-        raise _ruim(arquivo, "cada apostila é uma tabela [apostilas.N] com «titulo» e «cita»")
+        raise ruim(arquivo, "cada apostila é uma tabela [apostilas.N] com «titulo» e «cita»")
     return {int(n): a["titulo"] for n, a in lidas.items()}
 
 
@@ -204,9 +217,11 @@ def _abrir(arquivo: Path) -> dict:
     try:
         return tomllib.loads(arquivo.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise _ruim(arquivo, "o arquivo não existe") from None
+        raise ruim(arquivo, "o arquivo não existe") from None
+    except OSError as erro:  # virou uma pasta, ou não se deixa ler
+        raise ruim(arquivo, f"não se deixa ler ({erro.strerror or erro})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as erro:
-        raise _ruim(arquivo, f"não é um TOML que se possa ler ({erro})") from None
+        raise ruim(arquivo, f"não é um TOML que se possa ler ({erro})") from None
 
 
 def ler(arquivo: Path = ARQUIVO) -> list[Afirmacao]:
@@ -218,11 +233,11 @@ def ler(arquivo: Path = ARQUIVO) -> list[Afirmacao]:
     dados = _abrir(arquivo)
     lidas = dados.get("afirmacao")
     if not isinstance(lidas, list) or not lidas:
-        raise _ruim(arquivo, "não há nenhuma [[afirmacao]]")
+        raise ruim(arquivo, "não há nenhuma [[afirmacao]]")
     ha = apostilas(arquivo)
     for n, a in enumerate(lidas, 1):
         if a.get("apostila") not in ha:
-            raise _ruim(
+            raise ruim(
                 arquivo,
                 f"afirmação {n} ({a.get('id', 'sem id')}): «apostila» é uma das de [apostilas]: "
                 + ", ".join(map(str, ha)),
@@ -234,7 +249,7 @@ def ler(arquivo: Path = ARQUIVO) -> list[Afirmacao]:
     ids = [a.id for a in prontas]
     repetidos = sorted({i for i in ids if ids.count(i) > 1})
     if repetidos:
-        raise _ruim(arquivo, f"id repetido: {', '.join(repetidos)}")
+        raise ruim(arquivo, f"id repetido: {', '.join(repetidos)}")
     return prontas
 
 
@@ -257,7 +272,8 @@ def escolher(afirmacoes: list[Afirmacao], id_: str) -> Afirmacao:
     )
 
 
-def _ruim(arquivo: Path, por_que: str) -> ErroDoUsuario:
+def ruim(arquivo: Path, por_que: str) -> ErroDoUsuario:
+    """O erro de um arquivo de afirmações que não se pode usar; `por_que` diz qual delas e o quê."""
     return ErroDoUsuario(
         f"Não consegui usar {arquivo.name}.",
         por_que + ".",
@@ -268,48 +284,48 @@ def _ruim(arquivo: Path, por_que: str) -> ErroDoUsuario:
 def _uma(dados: dict, n: int, arquivo: Path) -> Afirmacao:
     quem = f"afirmação {n} ({dados.get('id', 'sem id')})"
     if "veredito" in dados:
-        raise _ruim(arquivo, f"{quem}: o veredito não se escreve, sai das regras")
+        raise ruim(arquivo, f"{quem}: o veredito não se escreve, sai das regras")
     if sobra := set(dados) - _CAMPOS:
-        raise _ruim(arquivo, f"{quem}: não conheço o campo {', '.join(sorted(sobra))}")
+        raise ruim(arquivo, f"{quem}: não conheço o campo {', '.join(sorted(sobra))}")
     for campo in _TEXTOS:
         if not isinstance(dados.get(campo), str) or not dados[campo].strip():
-            raise _ruim(arquivo, f"{quem}: falta «{campo}», ou não é um texto")
+            raise ruim(arquivo, f"{quem}: falta «{campo}», ou não é um texto")
     if dados["onde"] not in ONDE:
-        raise _ruim(arquivo, f"{quem}: «onde» é um destes: {', '.join(ONDE)}")
+        raise ruim(arquivo, f"{quem}: «onde» é um destes: {', '.join(ONDE)}")
     hipotese = dados.get("hipotese", False)
     fontes = [c for c in ("medida", "resultados", "publicado") if dados.get(c)]
     sobram = len(fontes) > 1 and fontes != ["medida", "resultados"]
     if sobram or (not fontes and not hipotese):
-        raise _ruim(
+        raise ruim(
             arquivo, f"{quem}: diga um entre «medida», «resultados» e «publicado» (veio {fontes})"
         )
     partes = tuple(_parte(p, quem, arquivo) for p in dados.get("partes", []))
     if not partes and not hipotese:
-        raise _ruim(arquivo, f"{quem}: faltam «partes», as regras do veredito")
+        raise ruim(arquivo, f"{quem}: faltam «partes», as regras do veredito")
     for nome, r in dados.get("resultados", {}).items():
         if not {"licao", "id"} <= set(r) <= {"licao", "id", "de", "campo", "opcoes"}:
-            raise _ruim(arquivo, f"{quem}: o resultado «{nome}» precisa de licao e id")
+            raise ruim(arquivo, f"{quem}: o resultado «{nome}» precisa de licao e id")
     if dados.get("publicado") and "fonte" not in dados["publicado"]:
-        raise _ruim(arquivo, f"{quem}: número publicado sem «fonte»")
+        raise ruim(arquivo, f"{quem}: número publicado sem «fonte»")
     return Afirmacao(**(dados | {"partes": partes}))
 
 
 def _parte(dados: dict, quem: str, arquivo: Path) -> Parte:
     if sobra := set(dados) - set(Parte.__dataclass_fields__):
-        raise _ruim(arquivo, f"{quem}: uma parte tem «{', '.join(sorted(sobra))}», que não conheço")
+        raise ruim(arquivo, f"{quem}: uma parte tem «{', '.join(sorted(sobra))}», que não conheço")
     if not {"valor", "regra"} <= set(dados):
-        raise _ruim(arquivo, f"{quem}: cada parte diz «valor» e «regra»")
+        raise ruim(arquivo, f"{quem}: cada parte diz «valor» e «regra»")
     if dados["regra"] not in REGRAS:
-        raise _ruim(
+        raise ruim(
             arquivo, f"{quem}: a regra «{dados['regra']}» não existe; há {', '.join(REGRAS)}"
         )
     if ("esperado" in dados) == ("contra" in dados):
-        raise _ruim(arquivo, f"{quem}: uma parte tem «esperado» ou «contra», e não os dois")
+        raise ruim(arquivo, f"{quem}: uma parte tem «esperado» ou «contra», e não os dois")
     if dados["regra"] == "aproximado" and not dados.get("tolerancia", 0) > 0:
-        raise _ruim(arquivo, f"{quem}: a regra «aproximado» precisa de «tolerancia» maior que zero")
+        raise ruim(arquivo, f"{quem}: a regra «aproximado» precisa de «tolerancia» maior que zero")
     esperado = dados.get("esperado")
     if dados["regra"] == "entre" and not (isinstance(esperado, list) and len(esperado) == 2):
-        raise _ruim(arquivo, f"{quem}: a regra «entre» espera dois números")
+        raise ruim(arquivo, f"{quem}: a regra «entre» espera dois números")
     if isinstance(esperado, float) and not math.isfinite(esperado):
-        raise _ruim(arquivo, f"{quem}: o esperado precisa ser um número finito")
+        raise ruim(arquivo, f"{quem}: o esperado precisa ser um número finito")
     return Parte(**dados)

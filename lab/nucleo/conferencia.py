@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from nucleo.afirmacoes import (
+    ARQUIVO,
     CONFERE,
     EM_PARTE,
     LACUNA,
@@ -18,8 +19,9 @@ from nucleo.afirmacoes import (
     Afirmacao,
     julgar,
     preencher,
+    ruim,
 )
-from nucleo.medidas import GUARDADO, PUBLICADO, Contexto, Medida, NaoMedido
+from nucleo.medidas import GUARDADO, MEDIDAS, PUBLICADO, Contexto, Medida, NaoMedido
 from nucleo.saida import Conferencia, Quadro
 from nucleo.unidades import inteiro
 
@@ -71,7 +73,8 @@ class Conferida:
     @property
     def certo(self) -> str:
         """O que dizer no lugar; vazio quando a afirmação confere ou não se mediu."""
-        if self.veredito in (CONFERE, NAO_MEDIDO):
+        sem_numeros = self.valores is None and LACUNA.search(self.afirmacao.certo)
+        if self.veredito in (CONFERE, NAO_MEDIDO) or sem_numeros:
             return ""
         return preencher(self.afirmacao.certo, self.valores or {})
 
@@ -87,11 +90,32 @@ class Conferida:
 
 
 def conferir(afirmacao: Afirmacao, ctx: Contexto) -> Conferida:
-    """Mede e julga uma afirmação. Um defeito numa medida levanta; só `NaoMedido` é esperado."""
+    """Mede e julga uma afirmação. Um defeito numa medida levanta; só `NaoMedido` é esperado.
+
+    Levanta:
+        ErroDoUsuario: as regras ou a frase usam um valor que a medida não devolve.
+    """
     try:
-        return Conferida(afirmacao, _medir(afirmacao, ctx))
+        medida = _medir(afirmacao, ctx)
     except NaoMedido as motivo:
         return Conferida(afirmacao, None, str(motivo))
+    if medida and (faltam := afirmacao.usa - set(medida.valores)):
+        raise ruim(
+            ARQUIVO,
+            f"{afirmacao.id}: não se mede {_citar(faltam)}; há {_citar(medida.valores)}",
+        )
+    return Conferida(afirmacao, medida)
+
+
+def _citar(nomes: Iterable[str]) -> str:
+    return ", ".join(f"«{n}»" for n in sorted(nomes))
+
+
+def _conferir_medidas(afirmacoes: Iterable[Afirmacao]) -> None:
+    for a in afirmacoes:
+        for nome in (a.medida, a.reserva):
+            if nome and nome not in MEDIDAS:
+                raise ruim(ARQUIVO, f"{a.id}: não há medida com o nome «{nome}»")
 
 
 def _medir(a: Afirmacao, ctx: Contexto) -> Medida | None:
@@ -104,7 +128,7 @@ def _medir(a: Afirmacao, ctx: Contexto) -> Medida | None:
         raise NaoMedido(SO_NO_GPT2)
     if a.resultados:
         try:
-            return ctx.ler_resultados(a.resultados, a.onde)
+            return ctx.ler_resultados(a.resultados, a.onde, a.numeros)
         except NaoMedido:
             if not a.medida:  # sem conta barata que responda no lugar da lição
                 raise
@@ -114,8 +138,14 @@ def _medir(a: Afirmacao, ctx: Contexto) -> Medida | None:
 def conferir_todas(
     afirmacoes: Iterable[Afirmacao], ctx: Contexto, progresso: Callable = lambda *_: None
 ) -> list[Conferida]:
-    """`conferir` em cada uma, na ordem; `progresso(o_que, feito, total)` acompanha."""
+    """`conferir` em cada uma, na ordem; `progresso(o_que, feito, total)` acompanha.
+
+    Levanta:
+        ErroDoUsuario: uma afirmação pede uma medida que não existe (dito antes de medir), ou usa um
+        valor que a sua medida não devolve.
+    """
     afirmacoes, feitas = list(afirmacoes), []
+    _conferir_medidas(afirmacoes)
     for n, a in enumerate(afirmacoes):
         progresso("conferindo as afirmações", n, len(afirmacoes))
         feitas.append(conferir(a, ctx))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from nucleo import caminhos, gpt2_medido, referencia
+from nucleo import caminhos, gpt2_medido, referencia, resultado
 from nucleo.modelos import Modelo
 
 AGORA, OUTPUTS, REFERENCIA = "agora", "outputs", "referência"
@@ -103,11 +103,8 @@ class Resultados:
 
     def _ler(self, arquivo: Path) -> dict | None:
         if arquivo not in self._lidos:
-            try:
-                dados = json.loads(arquivo.read_text(encoding="utf-8"))
-                self._lidos[arquivo] = dados if isinstance(dados.get("resultados"), list) else None
-            except (OSError, ValueError, AttributeError):
-                self._lidos[arquivo] = None  # falta, ou ficou pela metade: a próxima fonte responde
+            # None: falta, ficou pela metade ou foi mexido à mão; a próxima fonte responde.
+            self._lidos[arquivo] = resultado.ler(arquivo)
         return self._lidos[arquivo]
 
     def _fontes(self, licao: str):
@@ -116,17 +113,20 @@ class Resultados:
         # A referência do modelo de hoje; as outras servem ao que não depende do modelo.
         nomes = [self._modelo]
         if self._guardadas.is_dir():
-            nomes += sorted(p.name for p in self._guardadas.iterdir() if p.name != self._modelo)
+            # As que começam por ponto são cópias de segurança (lab/referencia.py), e não modelos.
+            ha = (p.name for p in self._guardadas.iterdir() if not p.name.startswith("."))
+            nomes += sorted(n for n in ha if n != self._modelo)
         for nome in nomes:
             yield REFERENCIA, referencia.arquivo(licao, nome, self._guardadas)
 
     def procurar(
-        self, licao: str, ids: str | list[str], dono: str | None, campo="valor", opcoes=()
-    ) -> tuple[object, str, str]:
+        self, licao: str, ids: str | list[str], dono: str | None, campo="valor", opcoes=(),
+        numero=False,
+    ) -> tuple[object, str, str]:  # fmt: skip
         """(valor, modelo, origem) do primeiro resultado medido em `dono` (None: em qualquer).
 
         `ids` é o id do resultado, ou vários: uma lição que fala inglês e português mede palavras
-        diferentes, e vale o primeiro que houver.
+        diferentes, e vale o primeiro que houver. Com `numero`, um texto não serve: foi mexido à mão.
 
         Levanta:
             NaoMedido: nem outputs/ nem as referências têm esse número desse modelo.
@@ -135,13 +135,14 @@ class Resultados:
             dados = self._ler(arquivo)
             if dados is None or not mesmas_medidas(dados.get("comando", ""), opcoes):
                 continue
-            for r in dados["resultados"]:
+            for r in dados.get("resultados", []):
                 if (
                     r["id"] in ([ids] if isinstance(ids, str) else ids)
-                    and dono in (None, r["modelo"])
-                    and r.get(campo, None) is not None
+                    and dono in (None, r.get("modelo"))
+                    and resultado.e_valor(r.get(campo))
+                    and (resultado.e_numero(r[campo]) or not numero)
                 ):
-                    return r[campo], r["modelo"], origem
+                    return r[campo], r.get("modelo", "—"), origem
         de = f" no {dono}" if dono else ""
         raise NaoMedido(f"a lição {licao} ainda não mediu isto{de}: rode  python lab/{licao}.py")
 
@@ -213,8 +214,10 @@ class Contexto:
             self._feitas[chave] = Medida(_simples(valores), quem, r.origem, fonte)
         return self._feitas[chave]
 
-    def ler_resultados(self, pedidos: dict, onde: str) -> Medida:
+    def ler_resultados(self, pedidos: dict, onde: str, numeros: set[str] = frozenset()) -> Medida:
         """Os números que as lições já mediram, {nome: {licao, id, …}}, todos do mesmo dono.
+
+        `numeros` são os nomes que uma regra compara como número.
 
         Levanta:
             NaoMedido: falta algum.
@@ -225,7 +228,7 @@ class Contexto:
         for nome, r in pedidos.items():
             valor, modelo, origem = self.resultados.procurar(
                 r["licao"], r["id"], r.get("de", dono), r.get("campo", "valor"),
-                tuple(r.get("opcoes", ())),
+                tuple(r.get("opcoes", ())), nome in numeros,
             )  # fmt: skip
             valores[nome] = valor
             modelos_.append(modelo)

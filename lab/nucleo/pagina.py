@@ -5,7 +5,6 @@ O que veio de uma execução anterior aparece marcado, com a data.
 """
 
 import ast
-import json
 import os
 import platform
 import time
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from nucleo import caminhos, folha
+from nucleo import caminhos, folha, resultado
 from nucleo.unidades import decimal
 
 PRONTO, RESSALVA, FALHOU = "pronto", "com ressalva", "falhou"
@@ -103,12 +102,8 @@ def placar(execucoes: list[Execucao]) -> str:
 
 
 def ler_resultado(pasta: Path) -> dict:
-    """O resultado.json de uma pasta; {} se não existe ou não se lê (meio gravado, mexido à mão)."""
-    try:
-        dados = json.loads((pasta / "resultado.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return dados if isinstance(dados, dict) else {}
+    """O resultado.json de uma pasta; {} se não existe ou não serve (meio gravado, mexido à mão)."""
+    return resultado.ler(pasta / "resultado.json") or {}
 
 
 def _ficha(nome: str, pasta: Path, execucao: Execucao | None) -> dict:
@@ -118,11 +113,11 @@ def _ficha(nome: str, pasta: Path, execucao: Execucao | None) -> dict:
             nome, ANTES if dados else NAO_RODOU, fazer=_como_rodar(nome), gravou=False
         )
     titulo, relatorio = _relatorio(nome, pasta) if dados else ("", "")
-    nomes = [n for n in dados.get("arquivos", []) if (pasta / str(n)).is_file()]
-    modelo = dados.get("modelo") or {}
-    erradas = [str(n) for n in dados.get("nao_conferem", [])]
-    quantas = dados.get("conferencias") or 0
-    resultados = [r for r in dados.get("resultados", []) if isinstance(r, dict)]
+    nomes = [n for n in dados.get("arquivos", []) if (pasta / n).is_file()]
+    modelo = dados.get("modelo", {})
+    erradas = dados.get("nao_conferem", [])
+    quantas = dados.get("conferencias", 0)
+    resultados = dados.get("resultados", [])
     return {
         "nome": nome,
         "titulo": titulo or _titulo_do_script(nome),
@@ -138,11 +133,11 @@ def _ficha(nome: str, pasta: Path, execucao: Execucao | None) -> dict:
         # A tela mede a lição inteira; o resultado, só de onde ela começa a contar.
         "segundos": execucao.segundos if execucao.segundos is not None else dados.get("segundos"),
         "modelo": " — ".join(filter(None, (modelo.get("nome"), modelo.get("origem"), modelo.get("motivo")))),
-        "versoes": " · ".join(f"{p} {v}" for p, v in (dados.get("versoes") or {}).items()),
+        "versoes": " · ".join(f"{p} {v}" for p, v in dados.get("versoes", {}).items()),
         "contas": f"{quantas - len(erradas)} de {quantas} conferem" if quantas else "",
         "quantas": quantas,
         "erradas": erradas,
-        "vereditos": Counter(str(r["veredito"]) for r in resultados if r.get("veredito")).most_common(),
+        "vereditos": Counter(r["veredito"] for r in resultados if r.get("veredito")).most_common(),
         "resumo": _resumo(nomes, len(resultados)),
         "relatorio": relatorio,
         "aberto": nome == CONFERENCIA,

@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 
 from nucleo import caminhos
+from nucleo import resultado as formas
 from nucleo.erros import ErroDoUsuario
 
 PASTA = caminhos.DADOS / "referencia"
@@ -51,16 +52,25 @@ def ler(licao: str, modelo: str, pasta: Path = PASTA) -> dict:
     """A referência inteira: licao, versoes, modelo, resultados, tabelas.
 
     Levanta:
-        ErroDoUsuario: essa lição não foi guardada com esse modelo.
+        ErroDoUsuario: essa lição não foi guardada com esse modelo, ou o arquivo está estragado.
     """
     onde = arquivo(licao, modelo, pasta)
     try:
-        return json.loads(onde.read_text(encoding="utf-8"))
+        dados = formas.abrir(onde)
+        if "resultados" not in dados:
+            raise ValueError("falta o campo «resultados»")
+        return dados
     except FileNotFoundError:
         raise ErroDoUsuario(
             f"Não há referência da lição {licao} com o modelo {modelo}.",
             f"Ela ficaria em data/referencia/{modelo}/{licao}.json.",
             f"Meça e guarde:  make referencia MODELO={modelo}",
+        ) from None
+    except (OSError, ValueError) as erro:
+        raise ErroDoUsuario(
+            f"A referência da lição {licao} com o modelo {modelo} está estragada.",
+            f"data/referencia/{modelo}/{licao}.json: {erro}.",
+            f"Traga de volta a do repositório:  git checkout data/referencia/{modelo}/{licao}.json",
         ) from None
 
 
