@@ -8,7 +8,6 @@ O que fica:  outputs/bench/ (tabela.csv, criterios.csv, bench.json e bench.png)
 Código de saída: 0 se todas as linhas do aceite conferem; 1 se alguma não confere.
 """
 
-import argparse
 import csv
 import gc
 import importlib
@@ -17,6 +16,7 @@ import sys
 from pathlib import Path
 
 import comum
+from aula import Analisador, rodar_com_erros_gentis  # comum pôs lab/ no caminho
 from comum import Assunto, Criterio
 
 ASSUNTOS = ("licao", "crescimento", "hub", "vizinhos", "analogias", "rope", "treino")
@@ -153,7 +153,7 @@ def fracoes(assuntos: list[Assunto]) -> tuple[list[str], list[float]]:
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p = Analisador(prog="tudo.py", pasta="bench", description=__doc__)
     p.add_argument("--so", action="append", choices=ASSUNTOS, help="mede só este assunto (repete)")
     p.add_argument("--rapido", action="store_true", help="poucas repetições, para ver se funciona")
     p.add_argument("--limpar", action="store_true", help="apaga os checkpoints e sai")
@@ -191,4 +191,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rodar_com_erros_gentis(main))

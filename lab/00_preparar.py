@@ -216,7 +216,7 @@ def servir_espelho(args: argparse.Namespace) -> int:
     soquete = espelho.escutar(args.endereco or "0.0.0.0", porta)
     todos = args.endereco in (None, "0.0.0.0")
     urls = [
-        f"http://{e}:{soquete.getsockname()[1]}"
+        espelho.url(e, soquete.getsockname()[1])
         for e in (espelho.enderecos() if todos else [args.endereco])
     ]
     # O endereço vai primeiro: é o que se escreve no quadro.

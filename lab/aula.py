@@ -56,9 +56,13 @@ def _traduzir(texto: str) -> str:
 
 
 class Analisador(argparse.ArgumentParser):
-    """O argparse com as mensagens em português e o formato de erro da casa."""
+    """O argparse com as mensagens em português e o formato de erro da casa.
 
-    def __init__(self, *a, **k):
+    `pasta` é onde está o programa, para a dica que manda ver a ajuda.
+    """
+
+    def __init__(self, *a, pasta: str = "lab", **k):
+        self.pasta = pasta
         # O argparse busca as próprias frases por esta função; é o único lugar de traduzi-las.
         argparse._ = _traduzir
         argparse.ngettext = lambda um, varios, n: _traduzir(um if n == 1 else varios)
@@ -67,7 +71,7 @@ class Analisador(argparse.ArgumentParser):
 
     def error(self, message: str):
         """Uma mensagem do argparse como `ErroDoUsuario`, com a opção mais parecida na dica."""
-        sugestao = f"Veja as opções com:  python lab/{self.prog} --help"
+        sugestao = f"Veja as opções com:  python {self.pasta}/{self.prog} --help"
         desconhecida = re.search(r"não conheço: (--[\w-]+)", message)
         if desconhecida:
             todas = [o for acao in self._actions for o in acao.option_strings]
@@ -533,7 +537,7 @@ def com_este_python(texto: str) -> str:
     nome = "python"
     if caminhos.RAIZ / ".venv" in atual.parents:
         nome = str(atual.relative_to(caminhos.RAIZ)).removesuffix(".exe")
-    return re.sub(r"\bpython (?=lab[/\\]|-m pip)", lambda _: f"{nome} ", texto)
+    return re.sub(r"\bpython (?=(?:lab|bench)[/\\]|-m pip)", lambda _: f"{nome} ", texto)
 
 
 def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:

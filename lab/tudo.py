@@ -38,6 +38,7 @@ from nucleo.pagina import (
 AQUI = Path(__file__).resolve().parent
 # A preparação já rodou antes; exercícios perguntam, e aqui ninguém responde.
 FORA = ("00_preparar", "exercicios")
+PRINCIPAIS = ("embeddings", "posicoes")  # as outras do mesmo número contam com elas
 LINHAS_DO_ERRO = 25  # quantas a página mostra
 PACIENCIA = 5  # segundos que uma lição interrompida tem para sair por bem
 _COR = {PRONTO: "green", RESSALVA: "yellow", FALHOU: "bold red"}
@@ -46,8 +47,13 @@ _CONTROLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b.")
 
 
 def licoes() -> list[Path]:
-    """As lições numeradas, na ordem."""
-    return [p for p in sorted(AQUI.glob("[0-9][0-9]_*.py")) if not any(f in p.stem for f in FORA)]
+    """As lições numeradas, na ordem: a do número e, em cada número, primeiro a principal."""
+    todas = sorted(AQUI.glob("[0-9][0-9]_*.py"), key=lambda p: (p.stem[:2], not _principal(p), p))
+    return [p for p in todas if not any(f in p.stem for f in FORA)]
+
+
+def _principal(licao: Path) -> bool:
+    return licao.stem[3:] in PRINCIPAIS
 
 
 # --- rodar uma lição -------------------------------------------------------------------
@@ -156,6 +162,8 @@ def escrever_paginas(feitas: list[Execucao], modelo: tuple[str, str]) -> list[st
     apostilas = apostila_html.escrever()
     comando = " ".join(["python lab/tudo.py", *sys.argv[1:]])
     pagina.escrever(feitas, [x.stem for x in licoes()], modelo, comando, apostilas)
+    if not apostilas:
+        return ["não há apostila nenhuma na pasta apostilas/: a página saiu sem elas"]
     return [f"apostilas/{a.fonte}: {aviso}" for a in apostilas for aviso in a.avisos]
 
 
@@ -187,11 +195,12 @@ def mostrar(feitas: list[Execucao]) -> None:
     tela.print(placar(feitas), highlight=False)
 
 
-def dizer_modelo(modelo: str) -> None:
-    """Se não foi o GPT-2 do curso que respondeu, quem foi, e como tê-lo."""
+def dizer_modelo(modelo: str, feitas: list[Execucao]) -> None:
+    """Se algo rodou, e não foi o GPT-2 do curso que respondeu, quem foi, e como tê-lo."""
     from nucleo import modelos
 
-    if not modelo.startswith("gpt2"):
+    rodou = any(e.situacao in (PRONTO, RESSALVA) for e in feitas)
+    if rodou and not modelo.startswith("gpt2"):
         print(f"Rodaram com {modelo}, e não com o GPT-2 do curso. Para tê-lo:")
         print(com_este_python(f"  {modelos.COMO_TER_GPT2}"))
 
@@ -230,6 +239,10 @@ def principal() -> int:
     )
     args = p.parse_args()
     modelo = escolher_modelo(args.modelo)
+    from nucleo import modelos
+
+    # Um nome errado se diz uma vez e agora, e não uma vez por lição.
+    modelos.conferir_nome(modelo[0])
     if args.so_pagina:
         dizer_avisos(escrever_paginas([], modelo), True)
         return 0
@@ -258,7 +271,7 @@ def terminar(feitas: list[Execucao], modelo: tuple[str, str], interrompeu: bool)
         avisos = escrever_paginas(feitas, modelo)
     except BaseException as erro:
         mostrar(feitas)
-        dizer_modelo(modelo[0])
+        dizer_modelo(modelo[0], feitas)
         sys.stdout.flush()
         da_pagina = explicar(erro)
         if da_pagina is None:
@@ -266,7 +279,7 @@ def terminar(feitas: list[Execucao], modelo: tuple[str, str], interrompeu: bool)
         # Uma lição que falhou importa mais que a página que não saiu.
         return codigo or da_pagina
     mostrar(feitas)
-    dizer_modelo(modelo[0])
+    dizer_modelo(modelo[0], feitas)
     dizer_avisos(avisos, True)
     return codigo
 

@@ -212,6 +212,37 @@ def test_o_que_nao_da_certo_aparece_e_avisa(tmp_path, markdown, aviso, na_pagina
     assert na_pagina in (tmp_path / "html" / "a.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    "cru",
+    [
+        "<script>alert(1)</script>", "no meio <script>alert(1)</script> da frase",
+        '<img src="x" onerror="alert(1)">', "<scr<!-- x -->ipt>alert(1)</script>",
+        '<iframe src="http://x"></iframe>', "<details\nontoggle=alert(1) open>", "<svg onload=\"alert(1)\">",
+    ],
+)  # fmt: skip
+def test_html_perigoso_sai_como_texto(tmp_path, cru):
+    (tmp_path / "a.md").write_text(f"# T\n\n{cru}\n\nDepois.\n", encoding="utf-8")
+    (a,) = apostila_html.escrever(tmp_path, tmp_path / "html")
+    assert not re.search(r"<(script|iframe|svg|img|details)\b|<[^>]*\son\w+=", a.corpo), a.corpo
+    assert "&lt;" in a.corpo and "Depois." in a.corpo
+    assert a.avisos and "saiu como texto" in a.avisos[0]
+
+
+def test_html_de_casa_passa(tmp_path):
+    bom = "<details open>\n<summary>a < b e H<sub>2</sub>O<br/></summary>\n\n<!-- x -->ok\n\n</details>"
+    (tmp_path / "a.md").write_text(f"# T\n\n{bom}\n", encoding="utf-8")
+    (a,) = apostila_html.escrever(tmp_path, tmp_path / "html")
+    assert not a.avisos and "<details open>" in a.corpo and "<sub>2</sub>" in a.corpo
+
+
+def test_apostila_que_nao_e_utf8_avisa_e_segue(tmp_path):
+    (tmp_path / "a.md").write_bytes("# T\n\nUma lição.\n".encode("latin-1"))
+    (tmp_path / "b.md").write_text("# Boa\n\nOi.\n", encoding="utf-8")
+    a, b = apostila_html.escrever(tmp_path, tmp_path / "html")
+    assert len(a.avisos) == 1 and "UTF-8" in a.avisos[0] and "linha 3" in a.avisos[0]
+    assert not b.avisos and "Oi." in b.corpo and "Uma li" in a.corpo
+
+
 def test_no_chromium(escritas):
     conferir_no_navegador(escritas[0] / "99_exemplo.html")
 

@@ -114,6 +114,17 @@ def test_codigo_de_saida_e_arquivos_seguem_o_aceite(tmp_path, monkeypatch, capsy
     assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(
+    ("opcoes", "trecho"),
+    [(["--so", "nada"], "'nada' não é uma opção"), (["--xyz"], "não conheço: --xyz")],
+)
+def test_opcao_errada_tem_erro_gentil(monkeypatch, capsys, opcoes, trecho):
+    monkeypatch.setattr(sys, "argv", ["tudo.py", *opcoes])
+    assert tudo.rodar_com_erros_gentis(tudo.main) == 2
+    dito = capsys.readouterr().err
+    assert trecho in dito and "bench/tudo.py --help" in dito and "usage" not in dito
+
+
 # --- comparar contas iguais --------------------------------------------------------------
 
 

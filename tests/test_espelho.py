@@ -368,6 +368,22 @@ def test_espelho_do_comando_ao_aluno_e_ctrl_c(kit, tmp_path):
 
 
 @pytest.mark.unit
+def test_endereco_de_outra_maquina_nao_e_questao_de_porta(monkeypatch):
+    monkeypatch.setattr(espelho, "enderecos", lambda: ["10.0.0.7"])
+    # 192.0.2.0/24 é reservada para documentação (RFC 5737): não é de máquina nenhuma.
+    with pytest.raises(ErroDoUsuario, match="192.0.2.1 não é desta máquina") as e:
+        espelho.escutar("192.0.2.1", 0)
+    assert "--porta" not in e.value.o_que_fazer and "10.0.0.7" in e.value.o_que_fazer
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("endereco", ["127.0.0.1", "::1", "fe80::2"])
+def test_a_url_impressa_se_le_de_volta(endereco):
+    partes = urlsplit(espelho.url(endereco, 8765))
+    assert (partes.hostname, partes.port) == (endereco, 8765)
+
+
+@pytest.mark.unit
 def test_a_pagina_escapa_o_endereco_por_onde_chegaram(kit):
     manifesto = pacote.conferir(kit)
     assert "<script>" not in espelho.pagina(manifesto, "http://x/<script>alert(1)</script>")

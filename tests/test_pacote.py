@@ -167,7 +167,7 @@ def test_montagem_interrompida_se_diz_incompleta_e_aproveita_o_que_ha(casa, tmp_
 @pytest.mark.unit
 def test_disco_cheio_diz_quanto_falta_antes_e_no_meio(casa, tmp_path, monkeypatch):
     no_cache(casa, "gpt2", gpt2_magro(tmp_path / "magro")[0])
-    falta = sum(p.stat().st_size for p in (tmp_path / "magro").iterdir())
+    falta = sum(p.stat().st_size for p in (tmp_path / "magro").iterdir()) + len(_ZIP())
     monkeypatch.setattr(pacote, "espaco_livre", lambda _: falta - 1_000_000)
     with pytest.raises(ErroDoUsuario, match="faltam 1,0 MB"):
         montagem.montar(tmp_path / "k", ["gpt2"], [], {})
@@ -182,6 +182,51 @@ def test_disco_cheio_diz_quanto_falta_antes_e_no_meio(casa, tmp_path, monkeypatc
     with pytest.raises(ErroDoUsuario, match="Não cabe em"):
         montagem.montar(tmp_path / "k2", ["gpt2"], [], {})
     assert not list((tmp_path / "k2").rglob("*.parcial"))
+
+
+@pytest.mark.unit
+def test_disco_que_enche_no_zip_nao_deixa_parcial_nem_diz_zero(tmp_path, monkeypatch):
+    # Sem modelo a copiar, o zip é a conta toda; quem não o contasse começaria a gravar.
+    for livre, dito in ((0, "há 0 kB livres"), (len(_ZIP()) - 1, "faltam 1 kB")):
+        monkeypatch.setattr(pacote, "espaco_livre", lambda _, n=livre: n)
+        with pytest.raises(ErroDoUsuario) as e:
+            montagem.montar(tmp_path / "k", ["mini"], [], {})
+        assert dito in e.value.por_que and "0,0 MB" not in e.value.por_que
+        assert not (tmp_path / "k").exists()
+
+    def cheio(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    # A conta dava, e o disco encheu assim mesmo: agora há 1 MB menos que o zip.
+    livres = iter([10**12, len(_ZIP()) - 1_000_000])
+    monkeypatch.setattr(pacote, "espaco_livre", lambda _: next(livres))
+    monkeypatch.setattr(montagem.os, "fsync", cheio)
+    with pytest.raises(ErroDoUsuario, match="faltam 1,0 MB"):
+        montagem.montar(tmp_path / "k", ["mini"], [], {})
+    assert not list((tmp_path / "k").rglob("*.parcial"))
+    assert "encheu durante" in pacote.sem_espaco(tmp_path, 0, 50_000).por_que
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("endereco", "trecho"),
+    [
+        ("http://[::1", "IP:PORTA"), ("http://", "IP:PORTA"), ("http://:8765", "IP:PORTA"),
+        ("http://a:b", "IP:PORTA"), ("ftp://x", "ftp://"),
+    ],
+)  # fmt: skip
+def test_endereco_mal_escrito_nao_chega_a_rede(monkeypatch, endereco, trecho):
+    monkeypatch.setattr(instalacao, "Espelho", lambda *_: pytest.fail("foi à rede"))
+    with pytest.raises(ErroDoUsuario, match="Não entendi o endereço") as e:
+        instalacao.de_onde(endereco, lambda *_: None)
+    assert trecho in e.value.por_que
+
+
+@pytest.mark.unit
+def test_endereco_bem_escrito_vai_ao_espelho(monkeypatch):
+    monkeypatch.setattr(instalacao, "Espelho", lambda url, _: url)
+    for url in ("http://10.0.0.2:8765", "http://[::1]:8765/", "https://sala"):
+        assert instalacao.de_onde(url, lambda *_: None) == url
 
 
 @pytest.mark.unit

@@ -12,7 +12,9 @@ import pytest
 import tudo
 from conftest import RAIZ
 from leitor_de_paginas import conferir, texto, todos
-from nucleo.pagina import FALHOU, PRONTO, RESSALVA
+from nucleo import modelos
+from nucleo.erros import ErroDoUsuario
+from nucleo.pagina import FALHOU, NAO_RODOU, PRONTO, RESSALVA, Execucao
 
 BOA = '''"""Lição de mentira."""
 import sys
@@ -166,3 +168,45 @@ def test_julgar(tmp_path, monkeypatch):
     assert morta.situacao == FALHOU and "memória" in morta.fazer[0] and morta.erro
     comprida = tudo.julgar("x", 1, 1.0, "\n".join(map(str, range(500))), False)
     assert comprida.erro.splitlines() == [str(n) for n in range(475, 500)]
+
+
+@pytest.mark.unit
+def test_a_principal_de_cada_numero_vem_primeiro(tmp_path, monkeypatch):
+    nomes = ["99_conferir", "06_extrapolacao", "02_contexto", "06_posicoes", "02_embeddings"]
+    for nome in [*nomes, "00_preparar", "02_exercicios"]:
+        (tmp_path / f"{nome}.py").touch()
+    monkeypatch.setattr(tudo, "AQUI", tmp_path)
+    certo = ["02_embeddings", "02_contexto", "06_posicoes", "06_extrapolacao", "99_conferir"]
+    assert [p.stem for p in tudo.licoes()] == certo
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("onde", ["opção", "ambiente"])
+def test_modelo_desconhecido_e_recusado_antes_de_rodar(monkeypatch, onde):
+    monkeypatch.setattr(sys, "argv", ["tudo.py"] + ["--modelo", "xyz"] * (onde == "opção"))
+    monkeypatch.setenv("LAB_MODELO", "mini" if onde == "opção" else "xyz")
+    monkeypatch.setattr(tudo, "rodar", lambda *_: pytest.fail("rodou"))
+    with pytest.raises(ErroDoUsuario) as dito:
+        tudo.principal()
+    with pytest.raises(ErroDoUsuario) as de_abrir:
+        modelos.abrir("xyz")
+    assert str(dito.value) == str(de_abrir.value) and "xyz" in dito.value.o_que
+
+
+@pytest.mark.unit
+def test_so_diz_com_quem_rodaram_se_algo_rodou(capsys):
+    tudo.dizer_modelo("mini", [Execucao("x", FALHOU), Execucao("y", NAO_RODOU)])
+    assert not capsys.readouterr().out
+    tudo.dizer_modelo("mini", [Execucao("x", FALHOU), Execucao("y", PRONTO)])
+    assert "Rodaram com mini" in capsys.readouterr().out
+
+
+@pytest.mark.unit
+def test_sem_apostilas_a_pagina_sai_com_aviso(tmp_path, monkeypatch):
+    from nucleo import apostila_html
+
+    escrever = apostila_html.escrever
+    monkeypatch.setattr(tudo.caminhos, "SAIDAS", tmp_path)
+    monkeypatch.setattr(apostila_html, "escrever", lambda: escrever(tmp_path / "nada"))
+    (aviso,) = tudo.escrever_paginas([], ("mini", "teste"))
+    assert "apostilas/" in aviso and (tmp_path / "index.html").is_file()

@@ -26,6 +26,11 @@ _NOTAS = {
 }  # fmt: skip
 _LEITURA = re.compile(r"Leitura: (\d+) minutos?\.")
 _COMENTARIO = re.compile(r"<!--.*?-->", re.S)
+# O HTML que um texto pode trazer; o resto (script, iframe, onclick…) sai escrito, e não vale.
+_NAO_PASSA = re.compile(
+    r"<(?!/?(?:details|summary|img|br|sub|sup|kbd)"
+    r"""(?:\s+(?:open|src|alt|title|width|height|align)(?:="[^"<>]*"|(?=[\s/>])))*\s*/?>)(?=[a-zA-Z/!?])(/?[\w!?-]*)"""
+)
 
 
 @dataclass
@@ -121,13 +126,26 @@ def converter(fonte: Path, irmas: list[str], destino: Path) -> Apostila:
     pagina = Apostila(fonte.name, contagem=dict.fromkeys(SEGUNDOS, 0))
     md = _leitor(pagina, fonte, irmas, destino)
     env: dict = {}
-    tokens = md.parse(fonte.read_text(encoding="utf-8"), env)
+    tokens = md.parse(_ler(pagina, fonte), env)
     _tirar_a_leitura(pagina, tokens)
     _contar(pagina, tokens)
     _separar_titulo(pagina, md, tokens, env)
     pagina.corpo = md.renderer.render(tokens, md.options, env)
     pagina.ids = set(re.findall(r'\bid="([^"]+)"', pagina.corpo)) | {pagina.id_do_titulo}
     return pagina
+
+
+def _ler(pagina: Apostila, fonte: Path) -> str:
+    bruto = fonte.read_bytes()
+    try:
+        return bruto.decode("utf-8-sig")
+    except UnicodeDecodeError as erro:
+        linha = bruto[: erro.start].count(b"\n") + 1
+        pagina.avisos.append(
+            f"não está em UTF-8 (veja a linha {linha}): salve de novo em UTF-8; "
+            "as letras que não entendi saíram como \ufffd"
+        )
+        return bruto.decode("utf-8", "replace")
 
 
 def _leitor(pagina: Apostila, fonte: Path, irmas: list[str], destino: Path):
@@ -246,6 +264,9 @@ def _abrir_imagem(pagina: Apostila, fonte: Path, endereco: str) -> bytes | None:
 def _html_solto(pagina: Apostila, fonte: Path, html: str) -> str:
     # Comentários (as contas do cog) são da cozinha: não vão à mesa.
     html = _COMENTARIO.sub("", html)
+    for achado in _NAO_PASSA.finditer(html):
+        pagina.avisos.append(f"o HTML <{achado[1]}> não vale aqui: saiu como texto")
+    html = _NAO_PASSA.sub(r"&lt;\1", html)
 
     def embutir(achado):
         dados = _abrir_imagem(pagina, fonte, achado[2])

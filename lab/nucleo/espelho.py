@@ -9,6 +9,7 @@ biblioteca acha os modelos como acharia lá.
 """
 
 import contextlib
+import errno
 import html
 import os
 import socket
@@ -155,11 +156,7 @@ def escutar(endereco: str, porta: int) -> socket.socket:
         )[0]
         soquete = socket.socket(familia, socket.SOCK_STREAM)
     except OSError:
-        raise ErroDoUsuario(
-            f"Não conheço o endereço {endereco!r}.",
-            "--endereco recebe um dos endereços desta máquina (0.0.0.0 são todos).",
-            f"Sem a opção, o espelho escolhe:  esta máquina tem {', '.join(enderecos())}",
-        ) from None
+        raise _endereco_errado(f"Não conheço o endereço {endereco!r}.") from None
     try:
         if os.name != "nt":  # no Windows, esta opção deixaria dois programas na mesma porta
             soquete.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -167,12 +164,27 @@ def escutar(endereco: str, porta: int) -> socket.socket:
         soquete.listen(2048)
     except OSError as erro:
         soquete.close()
+        if erro.errno == errno.EADDRNOTAVAIL:
+            raise _endereco_errado(f"O endereço {endereco} não é desta máquina.") from None
         raise ErroDoUsuario(
             f"Não consegui abrir a porta {porta} em {endereco}.",
             f"Outro programa já a usa, ou este sistema não a permite ({erro.strerror or erro}).",
             f"Escolha outra:  --porta {porta + 1 if 1023 < porta < 65535 else PORTA}",
         ) from None
     return soquete
+
+
+def _endereco_errado(o_que: str) -> ErroDoUsuario:
+    return ErroDoUsuario(
+        o_que,
+        "--endereco recebe um dos endereços desta máquina (0.0.0.0 são todos).",
+        f"Sem a opção, o espelho escolhe:  esta máquina tem {', '.join(enderecos())}",
+    )
+
+
+def url(endereco: str, porta: int) -> str:
+    """O que se digita no navegador; um IPv6 vai entre colchetes: http://[::1]:8765."""
+    return f"http://[{endereco}]:{porta}" if ":" in endereco else f"http://{endereco}:{porta}"
 
 
 def enderecos() -> list[str]:

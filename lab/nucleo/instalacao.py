@@ -33,11 +33,36 @@ _ABRIR = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 def de_onde(origem: str, progresso: Progresso) -> "Pasta | Espelho":
     """A fonte que `origem` nomeia: uma pasta (já conferida) ou o endereço de um espelho.
 
-    Erros: `ErroDoUsuario` se a pasta não conferir ou se o espelho não responder.
+    Erros: `ErroDoUsuario` se o endereço não for um, se a pasta não conferir ou se o espelho não
+    responder.
     """
-    if origem.startswith(("http://", "https://")):
+    if "://" in origem:
+        _conferir_endereco(origem)
         return Espelho(origem, progresso)
     return Pasta(Path(os.path.expanduser(origem)), progresso)
+
+
+def _conferir_endereco(url: str) -> None:
+    try:
+        partes = urllib.parse.urlsplit(url)
+        esquema, maquina_, _ = partes.scheme, partes.hostname, partes.port
+    except ValueError:
+        # Um colchete que não fecha, uma porta que não é número de 0 a 65535.
+        esquema, maquina_ = "http", None
+    if esquema not in ("http", "https"):
+        por_que = (
+            f"O espelho atende por http://, e este endereço começa com {url.split('://')[0]}://."
+        )
+    elif not maquina_:
+        por_que = "Um endereço tem esta forma: http://IP:PORTA, e um IPv6 vai entre colchetes."
+    else:
+        return
+    raise ErroDoUsuario(
+        f"Não entendi o endereço {url!r}.",
+        por_que,
+        "Copie o que está na tela de quem dá a aula:  "
+        "python lab/00_preparar.py --do-pacote http://IP:PORTA",
+    )
 
 
 class Pasta:

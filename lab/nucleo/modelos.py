@@ -116,10 +116,18 @@ def abrir(
         return _smollm2(progresso)
     if nome == "mini":
         return _mini()
+    conferir_nome(nome)
+    return de_pasta(Path(os.path.expanduser(nome)))
+
+
+def conferir_nome(nome: str) -> None:
+    """Recusa, sem abrir nada, o que não é nome da lista nem pasta. Erros: `ErroDoUsuario`."""
+    if nome in NOMES:
+        return
     # os.path responde False ao nome que o sistema nem aceita; Path levantaria OSError.
     pasta = Path(os.path.expanduser(nome))
     if nome.strip() and os.path.isdir(pasta):
-        return de_pasta(pasta)
+        return
     if nome.strip() and os.path.isfile(pasta):
         raise ErroDoUsuario(
             f"{nome} é um arquivo.",

@@ -4,6 +4,7 @@ Pode ser interrompida e retomada: enquanto o manifesto não existe, o pacote se 
 já está na pasta com o sha256 certo não é copiado outra vez.
 """
 
+import contextlib
 import io
 import os
 import re
@@ -236,6 +237,9 @@ def _estranho(f: Fonte) -> list[Item]:
 
 def _montar(destino: Path, fontes: list[Fonte], wheels, progresso: Progresso) -> Pronto:
     try:
+        # O espaço se confere antes de tudo: descobrir no fim custa a espera, e o pacote velho.
+        zip_ = comprimir_repositorio()
+        _conferir_espaco(destino, fontes, wheels, len(zip_))
         destino.mkdir(parents=True, exist_ok=True)
         (destino / pacote.INCOMPLETO).write_text(
             "A montagem deste pacote não terminou. Rode o mesmo comando de novo.\n",
@@ -243,10 +247,8 @@ def _montar(destino: Path, fontes: list[Fonte], wheels, progresso: Progresso) ->
             newline="\n",
         )
         (destino / pacote.MANIFESTO).unlink(missing_ok=True)
-        arquivos, itens = _copiar_modelos(destino, fontes, wheels, progresso)
-        arquivos[pacote.REPOSITORIO] = _gravar(
-            destino / pacote.REPOSITORIO, comprimir_repositorio()
-        )
+        arquivos, itens = _copiar_modelos(destino, fontes, progresso)
+        arquivos[pacote.REPOSITORIO] = _gravar(destino / pacote.REPOSITORIO, zip_)
         levados, recados = _baixar_wheels(destino, wheels, arquivos, progresso)
         itens += recados
         texto = leiame([f.modelo for f in fontes], list(levados))
@@ -264,7 +266,18 @@ def _montar(destino: Path, fontes: list[Fonte], wheels, progresso: Progresso) ->
     return Pronto(manifesto.soma() + len(bruto), manifesto.digital, itens)
 
 
-def _copiar_modelos(destino, fontes: list[Fonte], wheels, progresso: Progresso):
+def _conferir_espaco(destino: Path, fontes: list[Fonte], wheels, zip_: int) -> None:
+    # Só conta o que ainda não está lá com o mesmo tamanho; `zip_`, em bytes.
+    vao = {n: onde.stat().st_size for f in fontes for n, onde in f.arquivos.items()}
+    vao[pacote.REPOSITORIO] = zip_
+    falta = sum(b for n, b in vao.items() if _tamanho(destino / n) != b)
+    dos_wheels = {w.arquivo: w.bytes for lista in wheels.values() for w in lista}
+    falta += sum(b for n, b in dos_wheels.items() if _tamanho(destino / pacote.WHEELS / n) < 0)
+    if falta > (livre := pacote.espaco_livre(destino)):
+        raise pacote.sem_espaco(destino, falta, livre)
+
+
+def _copiar_modelos(destino, fontes: list[Fonte], progresso: Progresso):
     todos = {nome: onde for f in fontes for nome, onde in f.arquivos.items()}
     pacote.conferir_nomes(todos)
     tamanhos = {nome: onde.stat().st_size for nome, onde in todos.items()}
@@ -275,14 +288,6 @@ def _copiar_modelos(destino, fontes: list[Fonte], wheels, progresso: Progresso):
         for n, b in tamanhos.items()
         if b > pacote.TETO_FAT32
     ]
-    # O espaço se confere antes: descobrir no fim custa a espera inteira.
-    falta = sum(b for n, b in tamanhos.items() if _tamanho(destino / n) != b)
-    nomes_dos_wheels = {w.arquivo: w.bytes for lista in wheels.values() for w in lista}
-    falta += sum(
-        b for n, b in nomes_dos_wheels.items() if _tamanho(destino / pacote.WHEELS / n) < 0
-    )
-    if falta > (livre := pacote.espaco_livre(destino)):
-        raise pacote.sem_espaco(destino, falta, livre)
     feitos, feito, total = {}, 0, sum(tamanhos.values())
 
     def avanco(n: int) -> None:
@@ -332,11 +337,18 @@ def _gravar(destino: Path, conteudo: bytes) -> Arquivo:
     feito = Arquivo(len(conteudo), hashlib.sha256(conteudo).hexdigest())
     if not pacote.ja_esta(destino, feito):
         parcial = destino.with_name(destino.name + pacote.PARCIAL)
-        with parcial.open("wb") as f:
-            f.write(conteudo)
-            f.flush()
-            os.fsync(f.fileno())
-        os.replace(parcial, destino)
+        try:
+            try:
+                with parcial.open("wb") as f:
+                    f.write(conteudo)
+                    f.flush()
+                    os.fsync(f.fileno())
+                os.replace(parcial, destino)
+            finally:  # antes de o erro contar quanto há livre
+                with contextlib.suppress(OSError):
+                    parcial.unlink()
+        except OSError as erro:
+            raise pacote.erro_de_disco(erro, destino, len(conteudo)) from None
     return feito
 
 

@@ -410,13 +410,24 @@ def sem_espaco(pasta: Path, falta_escrever: int, livre: int | None = None) -> Er
     """O erro de disco cheio, com quanto falta. `livre` é medido agora, se não vier."""
     if livre is None:
         livre = espaco_livre(pasta)
+    falta = falta_escrever - livre
+    if falta > 0:
+        por_que = f"Faltam escrever {_mb_ou_kb(falta_escrever)} e há {_mb_ou_kb(livre)} livres: "
+        por_que += f"faltam {_mb_ou_kb(falta)}."
+    else:
+        # O sistema recusou um pedaço que, pela conta, caberia: não se inventa quanto falta.
+        por_que = f"O disco encheu durante a gravação; agora há {_mb_ou_kb(livre)} livres."
     return ErroDoUsuario(
         f"Não cabe em {pasta}.",
-        f"Faltam escrever {megabytes(falta_escrever)} e há {megabytes(livre)} livres: "
-        f"faltam {megabytes(max(0, falta_escrever - livre))}.",
+        por_que,
         "Libere espaço e rode de novo (o que já foi copiado se aproveita), "
         "ou leve menos com --modelos e --sem-wheels.",
     )
+
+
+def _mb_ou_kb(n: int) -> str:
+    # Num disco quase cheio a conta é pequena, e “faltam 0,0 MB” não diz nada.
+    return megabytes(n) if n >= 100_000 else f"{-(-n // 1000)} kB"
 
 
 def espaco_livre(pasta: Path) -> int:
