@@ -23,13 +23,13 @@ SECOES = {
 }
 
 from aula import Aula, inteiro_entre
-from nucleo.exercicios import registro
+from nucleo import exercicios
 
 
 def opcoes(p):
     p.add_argument("turma", metavar="PASTA", help="a pasta da turma: uma subpasta por pessoa")
     p.add_argument(
-        "--apostila", type=int, choices=registro.apostilas(), help="só esta (padrão: todas)"
+        "--apostila", type=int, choices=exercicios.apostilas(), help="só esta (padrão: todas)"
     )
     p.add_argument("--sem-previsoes", action="store_true", help="corrige só as funções")
     p.add_argument(
@@ -50,7 +50,7 @@ from nucleo.exercicios import caixa, correcao
 from nucleo.exercicios.contexto import Contexto
 
 pastas = correcao.pastas_da_turma(Path(aula.args.turma).expanduser())
-apostilas = [aula.args.apostila] if aula.args.apostila else registro.apostilas()
+apostilas = [aula.args.apostila] if aula.args.apostila else exercicios.apostilas()
 
 # Casos novos a cada correção: quem decorou as respostas de casa não passa.
 semente = secrets.randbelow(10**9) if aula.args.semente is None else aula.args.semente

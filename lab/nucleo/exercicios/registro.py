@@ -8,17 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from nucleo import caminhos
+from nucleo.exercicios import apostilas as apostilas  # quem usa o registro a acha aqui
 from nucleo.exercicios.tipos import Caso, Pergunta, Tarefa
 
 SOLUCOES = caminhos.RAIZ / "lab" / "exercicios" / "solucoes"
 RESPOSTAS = caminhos.RAIZ / "minhas_respostas"
 NIVEIS = {1: "fácil", 2: "médio", 3: "difícil"}
 SEMENTE = 2026  # de quem verifica em casa: os mesmos casos sempre; a correção sorteia outros
-
-
-def apostilas() -> list[int]:
-    """As apostilas que têm exercícios, em ordem: basta o arquivo tarefas_NN.py existir."""
-    return sorted(int(p.stem[-2:]) for p in Path(__file__).parent.glob("tarefas_[0-9][0-9].py"))
 
 
 @cache
