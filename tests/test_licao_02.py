@@ -155,11 +155,9 @@ def test_nada_cortado_na_tela(completa):
 @pytest.mark.parametrize(
     "ambiente",
     [
-        {"PYTHONIOENCODING": "cp1252"},
+        # cp1252, LC_ALL=C, NO_COLOR e o terminal burro estão em test_ambientes.py.
         {"PYTHONIOENCODING": "ascii"},
-        {"NO_COLOR": "1"},
         {"COLUMNS": "60"},
-        {"TERM": "dumb", "LC_ALL": "C"},
     ],
     ids=lambda a: "+".join(f"{k}={v}" for k, v in a.items()),
 )
