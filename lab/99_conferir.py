@@ -40,9 +40,6 @@ def opcoes(p):
 
 aula = Aula("99_conferir", __doc__, SECOES, opcoes)
 
-from nucleo import afirmacoes
-from nucleo.erros import ErroDoUsuario
-
 todas = afirmacoes.ler()
 if aula.args.afirmacao is not None:
     # Um id errado é dito já, antes de abrir o modelo.

@@ -53,6 +53,11 @@ def conferidos(licao: str, prefixo: str, modelo: str = PRINCIPAL) -> list[tuple[
     ]
 
 
+def largura(licao: str, modelo: str = PRINCIPAL) -> int:
+    """d: quantos números tem um vetor do modelo com que a lição foi guardada."""
+    return referencia.ler(licao, modelo, referencia.PASTA)["modelo"]["d"]
+
+
 def medidos(licao: str) -> list[str]:
     """Os modelos com que a lição foi guardada, na ordem das colunas."""
     return [m for m in NOMES if referencia.arquivo(licao, m, referencia.PASTA).is_file()]

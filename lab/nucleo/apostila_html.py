@@ -15,11 +15,11 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from nucleo import caminhos, diagramas, folha
+from nucleo.apostila import minutos_de_leitura
 
 APOSTILAS = caminhos.RAIZ / "apostilas"
-# Ritmos de leitura: 200 palavras de texto técnico por minuto; o resto se olha devagar.
-PALAVRAS_POR_MINUTO = 200
-SEGUNDOS = {"linha de código": 3, "fórmula destacada": 8, "figura": 12}
+# O que o cabeçalho conta, além das palavras.
+CONTADOS = ("linha de código", "fórmula destacada", "figura")
 # O GitHub escreve o título da nota em inglês; aqui, não.
 _NOTAS = {
     "note": "Nota", "tip": "Dica", "important": "Importante", "warning": "Atenção", "caution": "Cuidado",
@@ -48,7 +48,7 @@ class Apostila:
     corpo: str = ""
     secoes: list[tuple[int, str, str]] = field(default_factory=list)
     palavras: int = 0
-    minutos_no_texto: int = 0
+    minutos: int = 0
     contagem: dict[str, int] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
     links: list[tuple[str, str]] = field(default_factory=list)
@@ -57,18 +57,6 @@ class Apostila:
     @property
     def endereco(self) -> str:
         return Path(self.fonte).stem + ".html"
-
-    @property
-    def minutos(self) -> int:
-        """O tempo de leitura, calculado: palavras, mais um tanto por fórmula, figura e código.
-
-        Se o próprio texto traz a conta feita (“Leitura: 12 minutos.”), vale ela: um número só.
-        """
-        if self.minutos_no_texto:
-            return self.minutos_no_texto
-        segundos = self.palavras / PALAVRAS_POR_MINUTO * 60
-        segundos += sum(SEGUNDOS[o_que] * n for o_que, n in self.contagem.items())
-        return max(1, round(segundos / 60))
 
     @property
     def leitura(self) -> str:
@@ -123,10 +111,12 @@ def _conferir_ancoras(paginas: list[Apostila]) -> None:
 
 def converter(fonte: Path, irmas: list[str], destino: Path) -> Apostila:
     """Uma apostila (arquivo .md em UTF-8) como `Apostila`; `irmas` são os .md que também viram página."""
-    pagina = Apostila(fonte.name, contagem=dict.fromkeys(SEGUNDOS, 0))
+    pagina = Apostila(fonte.name, contagem=dict.fromkeys(CONTADOS, 0))
     md = _leitor(pagina, fonte, irmas, destino)
     env: dict = {}
-    tokens = md.parse(_ler(pagina, fonte), env)
+    texto = _ler(pagina, fonte)
+    pagina.minutos = minutos_de_leitura(texto)
+    tokens = md.parse(texto, env)
     _tirar_a_leitura(pagina, tokens)
     _contar(pagina, tokens)
     _separar_titulo(pagina, md, tokens, env)
@@ -344,8 +334,9 @@ def _tirar_a_leitura(pagina: Apostila, tokens) -> None:
     for i, token in enumerate(tokens):
         achado = _LEITURA.fullmatch(token.content) if token.type == "inline" else None
         if achado:
-            # Vai para o cabeçalho da página, com o resto da contagem.
-            pagina.minutos_no_texto, token.children = int(achado[1]), []
+            # Vai para o cabeçalho da página, com o resto da contagem. O número do texto é o mesmo
+            # cálculo, feito pelo cog; se alguém o escreveu à mão, é o dele que o leitor espera.
+            pagina.minutos, token.children = int(achado[1]), []
             tokens[i - 1].hidden = tokens[i + 1].hidden = True
             return
 
