@@ -1,7 +1,7 @@
 """Um decodificador pequeno em que só a posição muda: o modelo de `lab/06_extrapolacao.py`.
 
 Seis esquemas, os de `vieses.esquemas`. Tudo o mais é igual: a tabela de entrada (√d, atada à
-saída), os blocos, a semente e os dados. A posição entra em um de três lugares: somada ao
+saída), o token de início, os blocos, a semente e os dados. A posição entra em um de três lugares: somada ao
 embedding, somada às notas da atenção, ou girando q e k.
 
 O modelo tem `.transformer` e `.lm_head` com as chamadas do GPT-2 do transformers, e por isso
@@ -28,11 +28,14 @@ ESQUEMAS = ("nenhum", "aprendido", "senoidal", "T5", "ALiBi", "RoPE")
 
 @dataclass(frozen=True)
 class Medidas:
-    """O tamanho do modelo. `treino` é o número de posições que ele vê ao treinar."""
+    """O tamanho do modelo. `treino` é o número de posições que ele vê ao treinar.
+
+    Fundo e estreito, porque sem posição nenhuma a ordem se descobre camada a camada.
+    """
 
     vocabulario: int = 96
-    d: int = 128
-    camadas: int = 2
+    d: int = 64
+    camadas: int = 6
     cabecas: int = 4
     treino: int = 128
     n_baldes: int = 32
@@ -49,14 +52,18 @@ class Bloco(nn.Module):
         super().__init__()
         self.m = m
         self.norma1, self.norma2 = nn.LayerNorm(m.d), nn.LayerNorm(m.d)
-        self.qkv = nn.Linear(m.d, 3 * m.d, bias=False)
-        self.saida = nn.Linear(m.d, m.d, bias=False)
+        # Três matrizes, e não uma de 3d: o Muon ortogonaliza cada uma por si.
+        self.q, self.k, self.v, self.saida = (nn.Linear(m.d, m.d, bias=False) for _ in range(4))
         self.sobe, self.desce = nn.Linear(m.d, 4 * m.d), nn.Linear(4 * m.d, m.d)
 
     def forward(self, x: Tensor, vies: Tensor | None, giro: tuple[Tensor, Tensor] | None) -> Tensor:
         """x: (B, T, d); vies: (1, H, T, T) ou None; giro: (cos, sen) ou None -> (B, T, d)."""
-        partes = self.qkv(self.norma1(x)).unflatten(-1, (3, self.m.cabecas, self.m.d_cabeca))
-        q, k, v = partes.permute(2, 0, 3, 1, 4)  # (B, T, 3, H, d_h) -> 3 de (B, H, T, d_h)
+        y = self.norma1(x)  # (B, T, d)
+        # (B, T, d) -> (B, T, H, d_h) -> (B, H, T, d_h)
+        q, k, v = (
+            linear(y).unflatten(-1, (self.m.cabecas, self.m.d_cabeca)).transpose(1, 2)
+            for linear in (self.q, self.k, self.v)
+        )
         if giro is not None:  # RoPE: q e k giram, v não
             q, k = girar(q, *giro), girar(k, *giro)
         if vies is not None:
@@ -73,7 +80,7 @@ class Corpo(nn.Module):
         super().__init__()
         self.esquema, self.m = esquema, m
         self.escala: Escalonamento | None = None
-        self.entrada = EmbeddingsDeEntrada(m.vocabulario, m.d)
+        self.entrada = EmbeddingsDeEntrada(m.vocabulario + 1, m.d)  # a última linha é o início
         if esquema == "aprendido":
             # Da mesma ordem da senoide que ela substitui, para que nenhuma das duas saia na frente.
             self.wpe = nn.Embedding(m.treino, m.d)
@@ -87,11 +94,16 @@ class Corpo(nn.Module):
     def forward(self, input_ids: Tensor, use_cache: bool = False) -> SimpleNamespace:
         """(B, T) ids -> .last_hidden_state (B, T, d). `use_cache` existe só pela assinatura do GPT-2.
 
+        No lugar do primeiro id entra sempre o token de início. É dele que um modelo sem posições
+        tira onde está: quanto mais longe, menor a parte da atenção que lhe cabe (Kazemnejad et al.
+        2023, arXiv 2305.19466, teorema 1). Todos os esquemas o recebem, para só a posição mudar.
+
         Levanta:
             ErroDePosicao: mais posições do que a tabela aprendida tem.
         """
         T = input_ids.shape[1]
-        x = self.entrada(input_ids)  # (B, T) -> (B, T, d)
+        ids = F.pad(input_ids[:, 1:], (1, 0), value=self.m.vocabulario)  # (B, T) -> (B, T)
+        x = self.entrada(ids)  # (B, T) -> (B, T, d)
         if self.esquema == "aprendido":
             if self.m.treino < T:
                 raise ErroDePosicao(
@@ -151,13 +163,13 @@ class ModeloDeEsquema(nn.Module):
         super().__init__()
         torch.manual_seed(semente)
         self.transformer = Corpo(esquema, m)
-        self.lm_head = nn.Linear(m.d, m.vocabulario, bias=False)
+        self.lm_head = nn.Linear(m.d, m.vocabulario + 1, bias=False)
         self.lm_head.weight = self.transformer.entrada.tabela.weight
         # GPT-2: as saídas de cada ramo encolhem com a profundidade, senão a soma cresce demais.
         for bloco in self.transformer.blocos:
             for linear in (bloco.saida, bloco.desce):
                 nn.init.normal_(linear.weight, std=1 / math.sqrt(m.d * 2 * m.camadas))
-            for linear in (bloco.qkv, bloco.sobe):
+            for linear in (bloco.q, bloco.k, bloco.v, bloco.sobe):
                 nn.init.normal_(linear.weight, std=1 / math.sqrt(m.d))
 
     @property

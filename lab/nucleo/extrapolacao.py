@@ -31,7 +31,8 @@ SEMENTES = (1, 2, 3)
 OBRAS = ("domCasmurro", "memoriasBras", "quincas")
 VALIDACAO = caminhos.DADOS / "textos" / "relogio.txt"
 CARACTERES = 24 * 1024  # quantos caracteres da validação se avaliam, os mesmos em todo comprimento
-PASSOS, LOTE, TAXA = 5000, 8, 3e-3
+PASSOS, LOTE = 3600, 8
+TAXA, MUON = 3e-3, 0.02  # a do AdamW (tabelas, normas, vieses) e a do Muon (matrizes dos blocos)
 
 
 # --------------------------------------------------------------------------- pesos em 8 bits
@@ -195,6 +196,7 @@ def preparar(pasta_do_corpus: str | None, pasta: Path = PASTA) -> np.ndarray:
         "passos": PASSOS,
         "lote": LOTE,
         "taxa": TAXA,
+        "muon": MUON,
         "perda_n_gramas": perdas,
     }
     gravar_ficha(anotado, pasta)
@@ -224,9 +226,7 @@ def treinar(
     from nucleo.treino import Receita, Treino
 
     modelo = ModeloDeEsquema(esquema, MEDIDAS, semente)
-    receita = Receita(
-        passos, LOTE, MEDIDAS.treino, TAXA, aquecimento=200, descida=0.6, semente=semente
-    )
+    receita = Receita(passos, LOTE, MEDIDAS.treino, TAXA, descida=0.6, semente=semente, muon=MUON)
     for passo in Treino(modelo, fita, receita).passos():
         progresso(f"{esquema}, semente {semente}", passo.passo, passos)
     return modelo.eval()

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 
 from nucleo import tabela_posicoes
 from nucleo.erros import ErroDoUsuario
+from nucleo.muon import Muon
 
 FIM = "<|endoftext|>"  # o mesmo separador do GPT-2: marca onde uma obra acaba e outra começa
 
@@ -300,6 +301,7 @@ class Receita:
     semente: int = 2
     bf16: bool = False  # autocast em bfloat16 (pesos e otimizador seguem em float32)
     compilar: bool = False  # torch.compile: precisa de um compilador C++
+    muon: float = 0.0  # a taxa do Muon nas matrizes dos blocos; 0: AdamW em tudo
 
     def taxa_no_passo(self, passo: int) -> float:
         """A taxa do passo (0 é o primeiro): sobe em linha reta, platô, desce até quase 0."""
@@ -322,14 +324,26 @@ class Passo:
     tokens_por_s: float
 
 
-def grupos_de_parametros(modelo, decaimento: float) -> list[dict]:
+def matrizes_dos_blocos(modelo) -> list[torch.Tensor]:
+    """As matrizes de dentro dos blocos, as que o Muon treina: têm o número da camada no nome."""
+    return [
+        p
+        for nome, p in modelo.named_parameters()
+        if p.ndim == 2 and any(parte.isdecimal() for parte in nome.split("."))
+    ]
+
+
+def grupos_de_parametros(modelo, decaimento: float, menos: Sequence = ()) -> list[dict]:
     """Os parâmetros em dois grupos: matrizes, que decaem; wpe, normas e vieses, que não.
 
-    Decair a wpe a mata: seu gradiente é pequeno e a estrutura não chega a nascer.
+    Decair a wpe a mata: seu gradiente é pequeno e a estrutura não chega a nascer. `menos` são os
+    parâmetros que ficam de fora, porque outro otimizador cuida deles.
     """
+    fora = {id(p) for p in menos}
     decaem, livres = [], []
     for nome, p in modelo.named_parameters():
-        (livres if p.ndim < 2 or nome.endswith("wpe.weight") else decaem).append(p)
+        if id(p) not in fora:
+            (livres if p.ndim < 2 or nome.endswith("wpe.weight") else decaem).append(p)
     return [
         {"params": decaem, "weight_decay": decaimento},
         {"params": livres, "weight_decay": 0.0},
@@ -353,12 +367,17 @@ class Treino:
         self.modelo, self.receita = modelo, receita
         self.fita = torch.from_numpy(np.ascontiguousarray(fita).astype(np.int64))
         self.passo = 0
-        self.otimizador = torch.optim.AdamW(
-            grupos_de_parametros(modelo, receita.decaimento),
+        do_muon = matrizes_dos_blocos(modelo) if receita.muon else []
+        adamw = torch.optim.AdamW(
+            grupos_de_parametros(modelo, receita.decaimento, menos=do_muon),
             lr=receita.taxa,
             betas=receita.betas,
             fused=True,
         )
+        self.otimizadores = [(adamw, 1.0)]  # cada um com a sua taxa, em vezes a da receita
+        if do_muon:
+            muon = Muon(do_muon, lr=receita.muon, weight_decay=receita.decaimento)
+            self.otimizadores.append((muon, receita.muon / receita.taxa))
         self._perda = torch.compile(perda) if receita.compilar else perda
 
     def lote(self, passo: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -373,8 +392,9 @@ class Treino:
         """Dá um passo: lote, perda, gradiente, otimizador."""
         r, inicio = self.receita, time.perf_counter()
         taxa = r.taxa_no_passo(self.passo)
-        for grupo in self.otimizador.param_groups:
-            grupo["lr"] = taxa
+        for otimizador, vezes in self.otimizadores:
+            for grupo in otimizador.param_groups:
+                grupo["lr"] = taxa * vezes  # todos sobem e descem juntos
         torch.manual_seed(r.semente * 1_000_003 + self.passo)  # o dropout deste passo
         self.modelo.train()
         x, y = self.lote(self.passo)
@@ -382,8 +402,9 @@ class Treino:
             valor = self._perda(self.modelo, x, y)
         valor.backward()
         torch.nn.utils.clip_grad_norm_(self.modelo.parameters(), r.corte)
-        self.otimizador.step()
-        self.otimizador.zero_grad(set_to_none=True)
+        for otimizador, _ in self.otimizadores:
+            otimizador.step()
+            otimizador.zero_grad(set_to_none=True)
         self.passo += 1
         ritmo = x.numel() / (time.perf_counter() - inicio)
         return Passo(self.passo, valor.item(), taxa, self.passo * x.numel(), ritmo)
@@ -398,14 +419,17 @@ class Treino:
         return {
             "passo": self.passo,
             "modelo": self.modelo.state_dict(),
-            "otimizador": self.otimizador.state_dict(),
+            "otimizadores": [otimizador.state_dict() for otimizador, _ in self.otimizadores],
             "receita": asdict(self.receita),
         }
 
     def retomar(self, estado: dict) -> None:
         """Volta ao ponto em que `estado` foi tirado."""
         self.modelo.load_state_dict(estado["modelo"])
-        self.otimizador.load_state_dict(estado["otimizador"])
+        for (otimizador, _), guardado in zip(
+            self.otimizadores, estado["otimizadores"], strict=True
+        ):
+            otimizador.load_state_dict(guardado)
         self.passo = estado["passo"]
 
 
