@@ -73,7 +73,8 @@ if aula.args.treinar is not None and not faltam and sementes == ex.SEMENTES:
 
 # %% 1 · Os seis modelos
 if aula.secao(1):
-    # Só vale comparar esquemas de modelos que aprenderam: o 5-grama é a régua.
+    # Só vale comparar esquemas de modelos que aprenderam: o 5-grama é a régua. Lido nas mesmas
+    # janelas ele perde, como os modelos, o que ficou atrás; em texto corrido, não perde nada.
     aula.diga(exp.apresentar(ficha, sementes))
     no_treino = exp.contra_n_gramas(medidas, ficha)
     aula.quadro("1_no_treino", no_treino)
@@ -140,11 +141,7 @@ if aula.secao(5):
     aula.quadro("5_press", exp.ao_lado_do_publicado(medidas))
     aula.quadro("5_haviv", exp.publicado("haviv"))
     aula.quadro("5_kazemnejad", exp.publicado("kazemnejad"))
-    aula.repare(
-        "duas camadas de caracteres mostram onde cada esquema quebra, e não o que um modelo grande faz: "
-        "sem posição nenhuma os grandes chegam perto dos outros (Haviv et al.), e o nosso, não; e nada "
-        "aqui mede lembrar um nome, achar um trecho ou raciocinar com contexto longo."
-    )
+    aula.repare(exp.o_que_nao_se_ve(medidas))
 
 # %% Guardar tudo
 aula.terminar()

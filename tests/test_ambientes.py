@@ -9,14 +9,13 @@
 | sem HOME, e com um HOME que não existe | `test_sem_home` |
 | caminho com espaços, acentos e 200 letras | `test_repositorio_num_caminho_dificil` |
 | repositório sem permissão de escrita | `test_repositorio_so_de_leitura` |
-| um núcleo e 2 GB de memória, lição inteira | `test_um_nucleo_e_dois_gigabytes` (mini); test_licao_02 (smollm2) |
+| um núcleo e 2 GB de memória, lição inteira | test_licao_02: `completa` (smollm2) |
 | Python 3.10 ao mais novo | `test_a_gramatica_e_a_do_python_3_10`, `test_com_cada_python_da_maquina`; o resto à mão |
-| nomes que só diferem na caixa, nomes do Windows | test_estilo: `nomes_servem`; `test_nomes_das_saidas` |
+| nomes que só diferem na caixa, nomes do Windows | test_estilo: `nomes_servem`; test_licao_02: `num_nucleo`; `palavra_pedida` |
 | CRLF nos dados | `test_dados_com_crlf`; .gitattributes pede LF |
 """
 
 import ast
-import json
 import os
 import re
 import shutil
@@ -26,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import DOIS_GB, LAB, RAIZ, apertado, erro_gentil, rodar, sem_poderes
+from conftest import LAB, RAIZ, erro_gentil, sem_poderes
 from nucleo import caminhos, listas, modelos, tokens
 from test_faltas import de_outro, devolver, licao_curta, so_de_leitura  # noqa: F401 - fixture
 from test_leia_me import copiar_repositorio
@@ -200,34 +199,12 @@ def test_repositorio_so_de_leitura(estragar, tmp_path, devolver):  # noqa: F811
     assert {p: p.stat().st_mtime_ns for p in copia.rglob("*")} == antes
 
 
-# --- um núcleo, dois gigabytes -------------------------------------------------------------------------
-
-
-@pytest.mark.cli
-@pytest.mark.mini
-@pytest.mark.skipif(sys.platform != "linux", reason="afinidade e RLIMIT_DATA são do Linux")
-def test_um_nucleo_e_dois_gigabytes(tmp_path):
-    """A lição 02 inteira, com figuras, num núcleo; o pico de memória de verdade fica abaixo de 2 GB."""
-    tudo = ["--modelo", "mini", "--saida", str(tmp_path)]
-    feito = rodar(LICAO, *tudo, antes=apertado)
-    assert feito.returncode == 0, feito.stderr[-3000:]
-    assert (tmp_path / "8_pecas.png").is_file() and "Não confere" not in feito.stdout
-    assert 50e6 < maior_filho() < DOIS_GB, maior_filho()
-    resultado = json.loads((tmp_path / "resultado.json").read_text("utf-8"))
-    test_nomes_das_saidas(sorted(resultado["arquivos"]))
-
-
-def maior_filho() -> int:
-    """O pico de memória residente, em bytes, do maior processo que este já esperou."""
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-
+# --- nomes de arquivo ----------------------------------------------------------------------------------
 
 RESERVADOS = {"con", "prn", "aux", "nul"} | {f"{n}{i}" for n in ("com", "lpt") for i in range(10)}
 
 
-@pytest.mark.unit
-@pytest.mark.parametrize("nomes", [["2_vizinhos_con_1.csv", "8_pecas.png"]])
-def test_nomes_das_saidas(nomes):
+def conferir_nomes(nomes: list[str]) -> None:
     """Num disco que não distingue caixa, nenhuma saída apaga outra; nenhuma tem nome do Windows."""
     assert len({n.casefold() for n in nomes}) == len(nomes)
     for nome in nomes:
@@ -244,7 +221,7 @@ def test_a_palavra_pedida_vira_um_nome_que_serve(palavra):
     from nucleo import experimentos_02 as exp
 
     nome = f"2_vizinhos_{exp.rotulo(palavra)}_7.csv"
-    test_nomes_das_saidas([nome])
+    conferir_nomes([nome])
     assert len(nome.encode()) < 255
 
 

@@ -96,6 +96,29 @@ def test_so_o_aprendido_acaba():
             assert modelo(esquema)(ids).isfinite().all()
 
 
+@pytest.mark.parametrize("esquema", ESQUEMAS)
+@torch.no_grad()
+def test_no_lugar_do_primeiro_entra_o_inicio(esquema):
+    """Nenhum esquema vê o primeiro id; todos veem o segundo."""
+    m, ids = modelo(esquema), frases()
+    outros = ids.clone()
+    outros[:, 0] = (outros[:, 0] + 1) % 20
+    assert torch.equal(m(ids), m(outros))
+    outros[:, 1] = (outros[:, 1] + 1) % 20
+    assert (m(ids) - m(outros)).abs().max() > 1e-3
+    assert m(ids).shape[-1] == 21  # as 20 letras e o início, que nunca é a resposta
+
+
+@torch.no_grad()
+def test_do_inicio_um_modelo_sem_posicao_tira_onde_esta():
+    """Kazemnejad et al. 2023, teorema 1: com token de início e máscara causal, a parte da atenção que cabe
+    ao início é 1/t, e basta para saber t. Letras todas iguais, nenhuma posição: as saídas diferem."""
+    m = modelo("nenhum", camadas=1)
+    saidas = m(torch.full((1, 12), 3))[0]  # (12, V)
+    distancias = (saidas[2:] - saidas[1:-1]).norm(dim=-1)
+    assert (distancias > 1e-4).all() and (distancias.diff() < 0).all()  # 1/t muda cada vez menos
+
+
 def test_parametros_a_mais_de_cada_esquema():
     n = {e: sum(p.numel() for p in ModeloDeEsquema(e, PEQUENO).parameters()) for e in ESQUEMAS}
     extra = {e: n[e] - n["nenhum"] for e in ESQUEMAS}

@@ -23,6 +23,8 @@ COMANDOS = [
 ]
 # O que baixaria gigabytes ou faria outro ambiente roda com o mesmo programa, numa forma leve.
 # Os downloads do GPT-2 de verdade são testados contra o servidor de loopback (camada hub).
+# A lição inteira, que treina, roda sem opção nenhuma em test_licao_treino.py: aqui, o ato que não treina.
+RODAM_INTEIROS_EM_OUTRO_TESTE = {"lab/02_treino.py": ["--secao", "2"]}
 PRECISAM_DO_HUB = {"--modelos gpt2-xl", "--completo gpt2-medium", "--modelos gpt2,smollm2"}
 
 
@@ -70,9 +72,10 @@ def test_comando_roda(comando, tmp_path, smollm2):
             resto = [*resto, "--no-deps", "--quiet", "--dry-run", "--disable-pip-version-check"]
         elif "tudo.py" in resto[0]:
             # A página sozinha não roda lição nenhuma; o resto, uma que basta.
-            resto = resto if "--so-pagina" in resto else [*resto, "--licoes", "02_embeddings"]
+            resto = resto if "--so-pagina" in resto else [*resto, "--licoes", "06_posicoes"]
         elif "00_preparar" not in resto[0] and "diagramas" not in resto[0]:
-            resto = [*resto, "--saida", str(tmp_path / "saida")]
+            leve = RODAM_INTEIROS_EM_OUTRO_TESTE.get(" ".join(resto), [])
+            resto = [*resto, *leve, "--saida", str(tmp_path / "saida")]
         if "--verificar" in resto:
             # Quem chega aqui acabou de criar os moldes; o primeiro ainda está vazio, e a saída é 1.
             moldes = [sys.executable, resto[0], "--implementar", *resto[-2:]]

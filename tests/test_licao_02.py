@@ -11,6 +11,7 @@ import time
 import pytest
 
 from conftest import DOIS_GB, LAB, RAIZ, apertado, rodar
+from test_ambientes import conferir_nomes
 
 pytestmark = [pytest.mark.cli, pytest.mark.smollm2]
 LICAO = "02_embeddings.py"
@@ -123,6 +124,13 @@ def test_codigo_mostra_a_funcao_que_rodou(tmp_path, smollm2):
     assert "lab/nucleo/entrada.py" in feito.stdout and "def onehot(" in feito.stdout
     assert "```python\ndef onehot(" in (tmp_path / "relatorio.md").read_text("utf-8")
     assert "def amarracao(" not in feito.stdout  # só o que rodou nesta seção
+
+
+def test_num_nucleo_e_em_dois_gigabytes_os_nomes_servem_no_windows(completa):
+    """`completa` roda assim (ver `apertado`), com todas as figuras."""
+    dados = json.loads((completa[1] / "resultado.json").read_text("utf-8"))
+    assert "8_pecas.png" in dados["arquivos"]
+    conferir_nomes(sorted(dados["arquivos"]))
 
 
 def test_figuras_existem_tem_tamanho_e_texto_alternativo(completa):

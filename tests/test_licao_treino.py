@@ -17,21 +17,30 @@ SEM_CORPUS = {"LAB_CORPUS": ""}
 @pytest.mark.cli
 @pytest.mark.mini
 def test_sem_corpus_conta_a_historia_diz_o_que_falta_e_repete_as_tabelas(tmp_path):
-    pastas = [tmp_path / "a", tmp_path / "b"]
-    for pasta in pastas:
-        feito = rodar("02_treino.py", "--saida", str(pasta), ambiente=SEM_CORPUS)
+    inteira, de_novo = tmp_path / "a", tmp_path / "b"
+    # O ato 1 treina de verdade, e é o que demora: uma vez basta (que o treino se repete bit a bit está em
+    # test_treino.py). O ato 2, do mini pronto, roda duas.
+    for pasta, secao in ((inteira, []), (de_novo, ["--secao", "2"])):
+        feito = rodar("02_treino.py", *secao, "--saida", str(pasta), ambiente=SEM_CORPUS)
         assert feito.returncode == 0, feito.stderr
-        assert "Sem corpus" in feito.stdout and "--corpus PASTA --secao 3" in feito.stdout
+        assert "Sem corpus" in feito.stdout
         assert "NÃO" not in feito.stdout  # todas as conferências conferem
+        assert secao or "--corpus PASTA --secao 3" in feito.stdout
     # Duas execuções, as mesmas tabelas, byte a byte.
-    tabelas = sorted(p.name for p in pastas[0].glob("*.csv"))
-    assert len(tabelas) >= 8
+    tabelas = sorted(p.name for p in de_novo.glob("*.csv"))
+    assert len(tabelas) >= 3 and len(list(inteira.glob("*.csv"))) >= 8
     for nome in tabelas:
-        assert (pastas[0] / nome).read_bytes() == (pastas[1] / nome).read_bytes(), nome
-    medidos = json.loads((pastas[0] / "resultado.json").read_text(encoding="utf-8"))["resultados"]
-    k1 = {r["modelo"]: r["valor"] for r in medidos if r["id"] == "1_wpe.k1"}
-    assert k1["letras, em ordem"] > 0.4 > 0.2 > abs(k1["letras, embaralhadas"])
-    assert k1["GPT-2 (medido à parte)"] == 0.9988  # data/gpt2_medido
+        assert (inteira / nome).read_bytes() == (de_novo / nome).read_bytes(), nome
+    medidos = json.loads((inteira / "resultado.json").read_text(encoding="utf-8"))["resultados"]
+    quem = {"letras, em ordem": {}, "letras, embaralhadas": {}, "GPT-2 (medido à parte)": {}}
+    for r in medidos:
+        if r["id"].startswith("1_wpe.k"):
+            quem[r["modelo"]][int(r["id"][len("1_wpe.k") :])] = r["valor"]
+    em_ordem, controle = quem["letras, em ordem"], quem["letras, embaralhadas"]
+    # Medido, com as sementes 1 e 2: 0,66 e 0,66 contra 0,05 e 0,11. A folga é para outra máquina.
+    assert em_ordem[1] > 0.45 and em_ordem[1] > em_ordem[8]  # e cai com a distância
+    assert abs(controle[1]) < 0.25
+    assert quem["GPT-2 (medido à parte)"][1] == 0.9988  # data/gpt2_medido
 
 
 @pytest.mark.cli

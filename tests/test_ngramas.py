@@ -90,3 +90,21 @@ def test_mais_contexto_ajuda_onde_ha_ordem_e_a_perda_e_a_media_dos_logs(fita):
         for i in range(1, len(validacao))
     ]
     assert kn.perda_media(validacao) == pytest.approx(-np.mean(logs), abs=1e-12)
+
+
+def test_em_janelas_cada_token_so_ve_a_sua(fita):
+    treino, validacao = fita[:1200], fita[1200:]
+    kn = KneserNey(treino, 12, 3)
+    janela, soma = 7, []
+    for i in range(len(validacao) // janela * janela):
+        comeco = i - i % janela
+        contexto = validacao[None, max(comeco, i - 2) : i]
+        soma.append(np.log(kn.probabilidades(contexto, validacao[i : i + 1])[0]))
+    assert kn.perda_media(validacao, janela) == pytest.approx(-np.mean(soma), abs=1e-12)
+    # Uma janela só, do tamanho da fita, é o texto corrido mais o primeiro token, sem contexto.
+    n = len(validacao)
+    primeiro = -np.log(kn.probabilidades(validacao[None, :0], validacao[:1])[0])
+    inteira = (kn.perda_media(validacao) * (n - 1) + primeiro) / n
+    assert kn.perda_media(validacao, n) == pytest.approx(inteira, abs=1e-12)
+    # Janela menor que o contexto: nenhuma tem quatro para trás, e ainda assim é uma média.
+    assert np.isfinite(kn.perda_media(validacao, 2))

@@ -183,10 +183,10 @@ def preparar(pasta_do_corpus: str | None, pasta: Path = PASTA) -> np.ndarray:
     letras = alfabeto(texto, MEDIDAS.vocabulario)
     fita = letras.codificar(texto)
     pasta.mkdir(parents=True, exist_ok=True)
-    avaliada = validacao(letras.letras).numpy()
-    perdas = {
-        str(n): KneserNey(fita, MEDIDAS.vocabulario, n).perda_media(avaliada) for n in (3, 4, 5)
-    }
+    avaliada = validacao(letras.letras).numpy()  # (CARACTERES + 1,)
+    contagem = KneserNey(fita, MEDIDAS.vocabulario, 5)
+    # Os mesmos caracteres que os modelos preveem, nas mesmas janelas; e, mais fácil, sem janelas.
+    nas_janelas = {str(L): contagem.perda_media(avaliada[1:], L) for L in COMPRIMENTOS}
     anotado = {
         "letras": letras.letras,
         "obras": list(OBRAS),
@@ -197,7 +197,7 @@ def preparar(pasta_do_corpus: str | None, pasta: Path = PASTA) -> np.ndarray:
         "lote": LOTE,
         "taxa": TAXA,
         "muon": MUON,
-        "perda_n_gramas": perdas,
+        "perda_5_grama": nas_janelas | {"corrido": contagem.perda_media(avaliada)},
     }
     gravar_ficha(anotado, pasta)
     return fita

@@ -106,16 +106,29 @@ class KneserNey:
             p = np.where(com, (contado + sobra * p) / np.where(com, total, 1.0), p)
         return p
 
-    def perda_media(self, fita: np.ndarray) -> float:
-        """Perda média em nats por token: todos os tokens da fita, menos o primeiro.
+    def perda_media(self, fita: np.ndarray, janela: int | None = None) -> float:
+        """Perda média em nats por token.
 
-        Cada um é previsto pelos `ordem`-1 anteriores (menos, no começo da fita).
+        Cada token é previsto pelos `ordem`-1 anteriores (menos, no começo). Sem `janela`, a fita é
+        uma leitura só, e contam todos os tokens menos o primeiro. Com `janela`, lê-se como um
+        Transformer lê: em pedaços vizinhos desse tamanho, e nenhum vê o pedaço de trás; contam
+        todos os tokens dos pedaços inteiros, o primeiro de cada um sem contexto nenhum.
         """
         fita = np.asarray(fita, dtype=np.int64)
         n = self.ordem - 1
+        if janela is None:
+            pedacos, primeiro = fita[None], 1
+        else:
+            inteiros = len(fita) // janela
+            pedacos, primeiro = (
+                fita[: inteiros * janela].reshape(-1, janela),
+                0,
+            )  # (pedaços, janela)
         logs = []
-        for i in range(1, min(n, len(fita))):  # o começo tem contexto mais curto
-            logs.append(np.log(self.probabilidades(fita[None, :i], fita[i : i + 1])))
-        janelas = np.lib.stride_tricks.sliding_window_view(fita, n + 1)  # (n_fita - 4, 5)
-        logs.append(np.log(self.probabilidades(janelas[:, :-1], janelas[:, -1])))
+        for i in range(primeiro, min(n, pedacos.shape[1])):  # o começo tem contexto mais curto
+            logs.append(np.log(self.probabilidades(pedacos[:, :i], pedacos[:, i])))
+        if pedacos.shape[1] > n:  # o resto tem o contexto inteiro
+            cheias = np.lib.stride_tricks.sliding_window_view(pedacos, n + 1, axis=1)
+            cheias = cheias.reshape(-1, n + 1)  # (pedaços, janela - n, n + 1) -> (tokens, n + 1)
+            logs.append(np.log(self.probabilidades(cheias[:, :-1], cheias[:, -1])))
         return float(-np.concatenate(logs).mean())
