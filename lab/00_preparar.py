@@ -214,7 +214,7 @@ def servir_espelho(args: argparse.Namespace) -> int:
     app = espelho.aplicativo(pasta, manifesto)
     porta = espelho.PORTA if args.porta is None else args.porta
     soquete = espelho.escutar(args.endereco or "0.0.0.0", porta)
-    todos = args.endereco in (None, "0.0.0.0")
+    todos = args.endereco in (None, *espelho.TODOS)
     urls = [
         espelho.url(e, soquete.getsockname()[1])
         for e in (espelho.enderecos() if todos else [args.endereco])

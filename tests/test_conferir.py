@@ -135,6 +135,23 @@ ver = "02_embeddings"
         ('medida = "vocabulario"', "publicado = { x = 1 }", "sem «fonte»"),
         ('medida = "vocabulario"', 'resultados = { v = { licao = "x" } }', "licao e id"),
         (BOA, BOA + BOA[BOA.index("[[") :], "id repetido: um"),
+        # Tipos trocados: cada um é dito, e nenhum vira traceback.
+        (BOA, 'afirmacao = ["um"]\n' + BOA[: BOA.index("[[")], "é um bloco [[afirmacao]]"),
+        (BOA, 'afirmacao = "um"\n' + BOA[: BOA.index("[[")], "nenhuma [[afirmacao]]"),
+        ("apostila = 2\n", "apostila = [2]\n", "é uma das de [apostilas]: 2"),
+        (
+            'partes = [{ valor = "tokens", regra = "igual", esperado = 1 }]',
+            "partes = 3",
+            "«partes»",
+        ),
+        ('{ valor = "tokens", regra = "igual", esperado = 1 }', '"tokens"', "cada parte"),
+        ('regra = "igual"', "regra = [1]", "cada parte diz"),
+        ('regra = "igual"', 'regra = "aproximado", tolerancia = "pouca"', "«tolerancia»"),
+        ('medida = "vocabulario"', "medida = 4", "«medida»"),
+        ('medida = "vocabulario"', 'resultados = "x"', "«resultados»"),
+        ('medida = "vocabulario"', "resultados = { v = 3 }", "licao e id"),
+        ('medida = "vocabulario"', "publicado = 3", "«publicado»"),
+        ('frase = "f"', 'frase = "f"\nhipotese = "talvez"', "«hipotese»"),
     ],
 )
 def test_arquivo_com_erro_e_dito_com_gentileza(tmp_path, de, para, trecho):

@@ -377,6 +377,15 @@ def test_endereco_de_outra_maquina_nao_e_questao_de_porta(monkeypatch):
 
 
 @pytest.mark.unit
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="esta máquina não tem IPv6")
+def test_dois_pontos_sao_todos_os_enderecos_tambem_os_ipv4():
+    with espelho.escutar("::", 0) as soquete:
+        porta = soquete.getsockname()[1]
+        for quem in ("127.0.0.1", "::1"):
+            socket.create_connection((quem, porta), timeout=5).close()
+
+
+@pytest.mark.unit
 @pytest.mark.parametrize("endereco", ["127.0.0.1", "::1", "fe80::2"])
 def test_a_url_impressa_se_le_de_volta(endereco):
     partes = urlsplit(espelho.url(endereco, 8765))

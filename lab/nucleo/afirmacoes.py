@@ -192,6 +192,15 @@ def julgar(afirmacao: Afirmacao, valores: dict | None) -> str:
 _TEXTOS = ("id", "secao", "diz", "como", "onde", "frase", "ver")
 _CAMPOS = {*_TEXTOS, "apostila", "partes", "certo", "medida", "argumentos", "resultados", "reserva"}
 _CAMPOS |= {"publicado", "hipotese", "cita"}
+_TIPOS = {
+    "partes": (list, "uma lista de regras"),
+    "argumentos": (dict, "uma tabela { nome = valor }"),
+    "resultados": (dict, "uma tabela { nome = { licao = …, id = … } }"),
+    "publicado": (dict, "uma tabela com o número e a «fonte»"),
+    "hipotese": (bool, "true ou false"),
+    "medida": (str, "o nome de uma medida"),
+    "certo": (str, "um texto"),
+}
 
 
 def apostilas(arquivo: Path = ARQUIVO) -> dict[int, str]:
@@ -236,7 +245,9 @@ def ler(arquivo: Path = ARQUIVO) -> list[Afirmacao]:
         raise ruim(arquivo, "não há nenhuma [[afirmacao]]")
     ha = apostilas(arquivo)
     for n, a in enumerate(lidas, 1):
-        if a.get("apostila") not in ha:
+        if not isinstance(a, dict):
+            raise ruim(arquivo, f"afirmação {n}: cada uma é um bloco [[afirmacao]], e veio {a!r}")
+        if not isinstance(a.get("apostila"), int) or a["apostila"] not in ha:
             raise ruim(
                 arquivo,
                 f"afirmação {n} ({a.get('id', 'sem id')}): «apostila» é uma das de [apostilas]: "
@@ -290,6 +301,9 @@ def _uma(dados: dict, n: int, arquivo: Path) -> Afirmacao:
     for campo in _TEXTOS:
         if not isinstance(dados.get(campo), str) or not dados[campo].strip():
             raise ruim(arquivo, f"{quem}: falta «{campo}», ou não é um texto")
+    for campo, (tipo, nome) in _TIPOS.items():
+        if campo in dados and not isinstance(dados[campo], tipo):
+            raise ruim(arquivo, f"{quem}: «{campo}» é {nome}")
     if dados["onde"] not in ONDE:
         raise ruim(arquivo, f"{quem}: «onde» é um destes: {', '.join(ONDE)}")
     hipotese = dados.get("hipotese", False)
@@ -303,25 +317,36 @@ def _uma(dados: dict, n: int, arquivo: Path) -> Afirmacao:
     if not partes and not hipotese:
         raise ruim(arquivo, f"{quem}: faltam «partes», as regras do veredito")
     for nome, r in dados.get("resultados", {}).items():
-        if not {"licao", "id"} <= set(r) <= {"licao", "id", "de", "campo", "opcoes"}:
+        if not isinstance(r, dict) or not {"licao", "id"} <= set(r) <= {
+            "licao",
+            "id",
+            "de",
+            "campo",
+            "opcoes",
+        }:
             raise ruim(arquivo, f"{quem}: o resultado «{nome}» precisa de licao e id")
     if dados.get("publicado") and "fonte" not in dados["publicado"]:
         raise ruim(arquivo, f"{quem}: número publicado sem «fonte»")
     return Afirmacao(**(dados | {"partes": partes}))
 
 
-def _parte(dados: dict, quem: str, arquivo: Path) -> Parte:
+def _parte(dados, quem: str, arquivo: Path) -> Parte:
+    if not isinstance(dados, dict):
+        raise ruim(arquivo, f"{quem}: cada parte é uma tabela {{ valor = …, regra = … }}")
     if sobra := set(dados) - set(Parte.__dataclass_fields__):
         raise ruim(arquivo, f"{quem}: uma parte tem «{', '.join(sorted(sobra))}», que não conheço")
-    if not {"valor", "regra"} <= set(dados):
+    if not all(isinstance(dados.get(campo), str) for campo in ("valor", "regra")):
         raise ruim(arquivo, f"{quem}: cada parte diz «valor» e «regra»")
+    tolerancia = dados.get("tolerancia", 0)
+    if isinstance(tolerancia, bool) or not isinstance(tolerancia, int | float):
+        raise ruim(arquivo, f"{quem}: «tolerancia» é um número")
     if dados["regra"] not in REGRAS:
         raise ruim(
             arquivo, f"{quem}: a regra «{dados['regra']}» não existe; há {', '.join(REGRAS)}"
         )
     if ("esperado" in dados) == ("contra" in dados):
         raise ruim(arquivo, f"{quem}: uma parte tem «esperado» ou «contra», e não os dois")
-    if dados["regra"] == "aproximado" and not dados.get("tolerancia", 0) > 0:
+    if dados["regra"] == "aproximado" and not tolerancia > 0:
         raise ruim(arquivo, f"{quem}: a regra «aproximado» precisa de «tolerancia» maior que zero")
     esperado = dados.get("esperado")
     if dados["regra"] == "entre" and not (isinstance(esperado, list) and len(esperado) == 2):

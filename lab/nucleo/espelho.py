@@ -147,6 +147,8 @@ def _ainda_e_o_mesmo(servido: _Servido, raiz: Path) -> os.stat_result | None:
 
 # --- a rede ------------------------------------------------------------------------------
 
+TODOS = ("0.0.0.0", "::")  # os endereços que valem por todos os desta máquina
+
 
 def escutar(endereco: str, porta: int) -> socket.socket:
     """Um soquete já escutando (porta 0: qualquer uma livre). Erros: `ErroDoUsuario`."""
@@ -160,6 +162,8 @@ def escutar(endereco: str, porta: int) -> socket.socket:
     try:
         if os.name != "nt":  # no Windows, esta opção deixaria dois programas na mesma porta
             soquete.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if endereco == "::" and socket.has_dualstack_ipv6():
+            soquete.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # os IPv4 também
         soquete.bind(destino)
         soquete.listen(2048)
     except OSError as erro:
