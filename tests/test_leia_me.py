@@ -50,7 +50,7 @@ def test_comando_roda(comando, tmp_path, smollm2):
             pytest.skip("esta máquina não tem make")
         # Num clone de mentira, com o ambiente de agora: o make de verdade, sem reinstalar nada.
         clone = copiar_repositorio(tmp_path / "clone com espaço e ação")
-        extra = ["TUDO=--licoes 02_embeddings"] if partes[1] == "all" else []
+        extra = ["TUDO=--licoes 06_posicoes"] if partes[1] == "all" else []
         # Chamar os testes de dentro dos testes não teria fim: o alvo aparece, mas não roda.
         # O bench leva minutos e mede a máquina: também só aparece (test_bench.py roda um assunto).
         extra += ["-n"] if partes[1] in ("test", "bench") else []
