@@ -52,7 +52,7 @@ from nucleo import experimentos_02 as exp
 from nucleo import figuras_02 as fig
 from nucleo import tabela_posicoes as posicao
 from nucleo.saida import Conferencia
-from nucleo.unidades import decimal, inteiro
+from nucleo.unidades import contado, decimal, inteiro
 
 modelo = aula.abrir_modelo()
 tok, wte = modelo.tokenizador, modelo.wte  # wte: (V, d), uma linha por token
@@ -215,7 +215,8 @@ if aula.secao(4):
 if aula.secao(5):
     o_que, onde = entrada.partes_de_h0(modelo, frase)  # wte[ids], wpe[0…n−1]: (n, d), (n, d)
     h0 = o_que + onde  # (n, d) + (n, d) -> (n, d)
-    aula.diga(f"“{palavras.listas['frase']}”: {len(frase)} tokens, e h₀ tem forma {h0.shape}.")
+    quantos = contado(len(frase), "token")
+    aula.diga(f"“{palavras.listas['frase']}”: {quantos}, e h₀ tem forma {h0.shape}.")
     aula.quadro("5_partes", exp.partes_da_entrada(modelo, frase))
     if modelo.wpe is None:
         aula.repare("este modelo não soma posição nenhuma na entrada: h₀ é só o conteúdo.")

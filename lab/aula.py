@@ -24,7 +24,7 @@ from pathlib import Path
 from nucleo import caminhos
 from nucleo.erros import ErroDoUsuario
 from nucleo.saida import Caderno, Conferencia, Quadro, conferir_pasta, preparar_fluxos
-from nucleo.unidades import cientifico, decimal, inteiro
+from nucleo.unidades import cientifico, contado, decimal, inteiro
 
 PACOTES = ("torch", "transformers", "numpy", "tokenizers")
 
@@ -446,7 +446,7 @@ class Aula:
         for c in falhas:
             self._console.print(_rotulado("Não confere:", "bold red", c.nome))
         self._console.print(
-            f"{tabelas} tabelas e {figuras} figuras em {_curto(self.pasta)} "
+            f"{contado(tabelas, 'tabela')} e {contado(figuras, 'figura')} em {_curto(self.pasta)} "
             f"(comece por relatorio.md) · {decimal(segundos, 1)} s",
             highlight=False,
         )

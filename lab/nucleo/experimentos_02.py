@@ -16,7 +16,7 @@ from nucleo.listas import Palavras
 from nucleo.modelos import Modelo
 from nucleo.saida import Conferencia, Quadro
 from nucleo.tokens import Forma, Tokenizador, sem_acentos, visivel
-from nucleo.unidades import decimal, inteiro, porcento
+from nucleo.unidades import contado, decimal, inteiro, porcento
 
 
 def rotulo(texto: str) -> str:
@@ -57,7 +57,7 @@ def qual_linha(tok: Tokenizador, forma: Forma, com_espaco: bool) -> str:
 def tokens_da_frase(t: Tokenizador, frase: str) -> Quadro:
     """Os tokens da frase, na ordem: como se leem, o id, e como o vocabulário os guarda."""
     linhas = [[visivel(t.texto(i)), str(i), t.cru(i)] for i in t.ids(frase)]
-    titulo = f"“{frase}” no tokenizador do {t.nome}: {len(linhas)} tokens"
+    titulo = f"“{frase}” no tokenizador do {t.nome}: {contado(len(linhas), 'token')}"
     return Quadro(titulo, {"token": str, "id": str, "no vocabulário": str}, linhas)
 
 
@@ -536,7 +536,7 @@ def gpt2_normas() -> Quadro:
 def explicar_limite(dono: Modelo) -> str:
     """O que acontece com um token a mais que n_ctx, provocado de verdade, e por quê."""
     n = dono.n_ctx
-    conta = f"wpe tem {len(dono.wpe)} linhas; pedir a seguinte é um erro de índice."
+    conta = f"wpe tem {contado(len(dono.wpe), 'linha')}; pedir a seguinte é um erro de índice."
     if dono.tem_completo:
         mensagem = entrada.tropeco_no_limite(dono)
         if not mensagem:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nucleo import extrapolacao as ex
 from nucleo.saida import Conferencia, Quadro
-from nucleo.unidades import decimal, inteiro
+from nucleo.unidades import contado, decimal, inteiro
 
 Medidas = dict[tuple[str, int], Tensor]  # {(nome, comprimento): (sementes, caracteres)}
 
@@ -47,7 +47,7 @@ def apresentar(ficha: dict, sementes: tuple[int, ...]) -> str:
     """Uma frase com o que todos os modelos têm em comum."""
     m = ex.MEDIDAS
     return (
-        f"Seis esquemas × {len(sementes)} semente(s): d {m.d}, {m.camadas} camadas, {m.cabecas} cabeças, e um "
+        f"Seis esquemas × {contado(len(sementes), 'semente')}: d {m.d}, {m.camadas} camadas, {m.cabecas} cabeças, e um "
         f"token de início no lugar do primeiro caractere; "
         f"{inteiro(ficha['passos'])} passos de {ficha['lote']} × {m.treino} caracteres de "
         f"{len(ficha['obras'])} romances ({inteiro(ficha['caracteres_de_treino'])} caracteres). Avaliação: "

@@ -6,6 +6,14 @@ def inteiro(n: int) -> str:
     return f"{int(n):,}".replace(",", ".")
 
 
+def contado(n: int, um: str, varios: str | None = None) -> str:
+    """O número e o nome que concorda com ele: (1, 'tabela') -> '1 tabela'; (0, 'tabela') -> '0 tabelas'.
+
+    `varios` é o plural quando não basta um s.
+    """
+    return f"{inteiro(n)} {um if n == 1 else varios or um + 's'}"
+
+
 def decimal(x: float, casas: int = 3) -> str:
     """Decimal com vírgula e sinal de menos tipográfico: -0.5 -> '−0,500'."""
     return f"{x:,.{casas}f}".replace(",", "_").replace(".", ",").replace("_", ".").replace("-", "−")
