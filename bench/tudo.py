@@ -19,7 +19,7 @@ import comum
 from aula import Analisador, rodar_com_erros_gentis  # comum pôs lab/ no caminho
 from comum import Assunto, Criterio
 
-ASSUNTOS = ("licao", "crescimento", "hub", "vizinhos", "analogias", "rope", "treino")
+ASSUNTOS = ("licao", "licoes", "crescimento", "hub", "vizinhos", "analogias", "rope", "treino")
 
 
 def numero(x: float, casas: int = 2) -> str:
