@@ -108,6 +108,25 @@ def rodar(
     )
 
 
+def rodar_tudo(licao: str, pasta: Path):
+    """A lição inteira no SmolLM2, com as saídas em `pasta`: (CompletedProcess, segundos de processador)."""
+    import resource
+
+    antes = resource.getrusage(resource.RUSAGE_CHILDREN)
+    feito = rodar(licao, "--modelo", "smollm2", "--saida", str(pasta), onde=pasta.parent)
+    depois = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert feito.returncode == 0, feito.stderr
+    return feito, depois.ru_utime + depois.ru_stime - antes.ru_utime - antes.ru_stime
+
+
+def ler_csv(pasta: Path, nome: str) -> list[dict[str, str]]:
+    """As linhas da tabela NOME.csv de uma pasta de saídas."""
+    import csv
+
+    with (pasta / f"{nome}.csv").open(encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
 def erro_gentil(processo, *trechos: str) -> None:
     """Exige saída 2, as três partes da mensagem, nenhum traceback, e os trechos pedidos."""
     assert processo.returncode == 2, processo.stderr

@@ -1,18 +1,16 @@
 """Estático contra contextual: as medidas contra contas ingênuas, os estados contra a biblioteca."""
 
-import csv
 import itertools
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from conftest import RAIZ, erro_gentil, rodar
+from conftest import RAIZ, erro_gentil, ler_csv, rodar, rodar_tudo
 from nucleo import contexto, estados, frases, modelos, vetores
 from nucleo import experimentos_contexto as exp
 from nucleo.erros import ErroDoUsuario
@@ -313,17 +311,8 @@ def test_frase_longa_demais(familia):
 def completa(smollm2, tmp_path_factory):
     """Uma execução com tudo, e os segundos de processador que ela gastou."""
     pasta = tmp_path_factory.mktemp("contexto e ação")
-    antes = resource.getrusage(resource.RUSAGE_CHILDREN)
-    feito = rodar(LICAO, "--modelo", "smollm2", "--saida", str(pasta), onde=pasta.parent)
-    depois = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert feito.returncode == 0, feito.stderr
-    gasto = depois.ru_utime + depois.ru_stime - antes.ru_utime - antes.ru_stime
+    feito, gasto = rodar_tudo(LICAO, pasta)
     return feito, pasta, gasto
-
-
-def ler_csv(pasta, nome):
-    with (pasta / f"{nome}.csv").open(encoding="utf-8", newline="") as f:
-        return list(csv.DictReader(f))
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Os scripts inteiros contra o hub de mentira, no GPT-2 plantado: o que o aluno e o instrutor veem."""
 
-import csv
 import json
 import os
 import shutil
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpt2_plantado as plantado
-from conftest import erro_gentil, rodar
+from conftest import erro_gentil, ler_csv, rodar
 from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     fixture_casa,
     fixture_gpt2_plantado,
@@ -32,11 +31,6 @@ def ambiente(url: str, pasta: Path, **mais) -> dict[str, str]:
         "HF_HUB_OFFLINE": "0", "TRANSFORMERS_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1",
         "NO_PROXY": "127.0.0.1", "LAB_MODELO": "auto",
     } | mais  # fmt: skip
-
-
-def ler_csv(arquivo: Path) -> list[dict]:
-    with arquivo.open(encoding="utf-8", newline="") as f:
-        return list(csv.DictReader(f))
 
 
 # --- a lição 02 no GPT-2 plantado --------------------------------------------------------
@@ -72,8 +66,8 @@ def test_licao_no_gpt2_plantado_termina_bem(licao, gpt2_plantado):
 
 def test_os_pesos_conferem_com_os_publicados(licao):
     _, saida, _ = licao
-    pesos = ler_csv(saida / "8_gpt2_pesos.csv")
-    medidas = ler_csv(saida / "8_gpt2_medidas.csv")
+    pesos = ler_csv(saida, "8_gpt2_pesos")
+    medidas = ler_csv(saida, "8_gpt2_medidas")
     fatos = plantado.fatos()
     assert [x["o que"] for x in pesos] == [v["o_que"] for v in fatos["verificacoes"]]
     assert [x["o que"] for x in medidas] == [m["o_que"] for m in fatos["medidas"]]
@@ -86,7 +80,7 @@ def test_os_pesos_conferem_com_os_publicados(licao):
 def test_a_analogia_plantada_com_e_sem_exclusao(licao):
     # Caso 61: com tudo permitido responde a própria entrada; proibida, aparece queen.
     _, saida, _ = licao
-    primeira, segunda, *_ = ler_csv(saida / "2_analogia.csv")
+    primeira, segunda, *_ = ler_csv(saida, "2_analogia")
     assert (primeira["tudo permitido"], primeira["entrada"]) == ("' king'", "sim")
     assert primeira["sem as entradas"] == segunda["tudo permitido"] == "' queen'"
     assert float(primeira["cosseno"]) == pytest.approx(0.7758, abs=1e-4)
@@ -96,8 +90,8 @@ def test_a_analogia_plantada_com_e_sem_exclusao(licao):
 def test_h0_e_logits_conferem_com_a_biblioteca(licao):
     _, saida, _ = licao
     for nome in ("5_h0", "6_logits", "3_consulta"):
-        assert {x["confere"] for x in ler_csv(saida / f"{nome}.csv")} == {"True"}
-    assert [x["resposta"] for x in ler_csv(saida / "6_amarracao.csv")] == ["sim"] * 4
+        assert {x["confere"] for x in ler_csv(saida, nome)} == {"True"}
+    assert [x["resposta"] for x in ler_csv(saida, "6_amarracao")] == ["sim"] * 4
 
 
 def test_o_gemeo_distilgpt2_passa_em_wpe_e_cai_em_wte(gpt2_plantado, tmp_path):
@@ -128,7 +122,7 @@ def test_o_gemeo_distilgpt2_passa_em_wpe_e_cai_em_wte(gpt2_plantado, tmp_path):
         "--saida", str(tmp_path / "saida"), ambiente=ambiente("http://127.0.0.1:9", tmp_path),
     )  # fmt: skip
     assert p.returncode == 0, p.stderr
-    linhas = {x["o que"]: x["confere"] for x in ler_csv(tmp_path / "saida" / "8_gpt2_pesos.csv")}
+    linhas = {x["o que"]: x["confere"] for x in ler_csv(tmp_path / "saida", "8_gpt2_pesos")}
     assert [linhas[n] for n in linhas if n.startswith("wte")] == ["False"] * 3
     assert p.stdout.count("NÃO") == 3
     assert "Não confere: wte, linha 0, 5 primeiros" in p.stdout

@@ -1,6 +1,5 @@
 """A lição 02 inteira, como processo: o que aparece, o que fica gravado, e em que consoles."""
 
-import csv
 import json
 import re
 import signal
@@ -10,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import DOIS_GB, LAB, RAIZ, apertado, rodar
+from conftest import DOIS_GB, LAB, RAIZ, apertado, ler_csv, rodar
 from test_ambientes import conferir_nomes
 
 pytestmark = [pytest.mark.cli, pytest.mark.smollm2]
@@ -44,11 +43,6 @@ def test_o_pico_de_memoria_fica_abaixo_de_dois_gigabytes(tmp_path, smollm2):
     )  # fmt: skip
     pico = int(feito.stdout) * 1024
     assert 500e6 < pico < DOIS_GB, pico  # menos que isso nem os pesos estiveram na memória
-
-
-def ler_csv(pasta, nome):
-    with (pasta / f"{nome}.csv").open(encoding="utf-8", newline="") as f:
-        return list(csv.DictReader(f))
 
 
 def test_um_banner_por_secao_com_o_titulo_da_apostila(completa):

@@ -1,12 +1,11 @@
 """A lição 06 inteira, como processo: o que aparece, o que fica gravado e o que se recusa."""
 
-import csv
 import json
 import re
 
 import pytest
 
-from conftest import LAB, erro_gentil, rodar
+from conftest import LAB, erro_gentil, ler_csv, rodar
 
 pytestmark = pytest.mark.cli
 LICAO = "06_posicoes.py"
@@ -19,11 +18,6 @@ def completa(smollm2, tmp_path_factory):
     feito = rodar(LICAO, "--saida", str(pasta))
     assert feito.returncode == 0, feito.stderr
     return feito, pasta
-
-
-def ler_csv(pasta, nome):
-    with (pasta / f"{nome}.csv").open(encoding="utf-8", newline="") as f:
-        return list(csv.DictReader(f))
 
 
 @pytest.mark.smollm2

@@ -1,10 +1,8 @@
 """Projeções com cuidado: as medidas contra o scikit-learn e contas à mão, os casos difíceis, e a
 página interativa aberta num navegador de verdade."""
 
-import csv
 import json
 import re
-import resource
 import shutil
 import sys
 import types
@@ -12,7 +10,7 @@ import types
 import numpy as np
 import pytest
 
-from conftest import RAIZ, erro_gentil, rodar
+from conftest import RAIZ, erro_gentil, ler_csv, rodar, rodar_tudo
 from nucleo import experimentos_projecoes as exp
 from nucleo import modelos, projecoes
 from nucleo.erros import ErroDoUsuario
@@ -449,17 +447,8 @@ def test_pagina_abre_no_chromium_sem_erro_e_sem_rede(html, tmp_path):
 @pytest.fixture(scope="module")
 def completa(smollm2, tmp_path_factory):
     pasta = tmp_path_factory.mktemp("projeções e ação")
-    antes = resource.getrusage(resource.RUSAGE_CHILDREN)
-    feito = rodar(LICAO, "--modelo", "smollm2", "--saida", str(pasta), onde=pasta.parent)
-    depois = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert feito.returncode == 0, feito.stderr
-    gasto = depois.ru_utime + depois.ru_stime - antes.ru_utime - antes.ru_stime
+    feito, gasto = rodar_tudo(LICAO, pasta)
     return feito, pasta, gasto
-
-
-def ler_csv(pasta, nome):
-    with (pasta / f"{nome}.csv").open(encoding="utf-8", newline="") as f:
-        return list(csv.DictReader(f))
 
 
 @pytest.mark.cli
