@@ -4,7 +4,7 @@ O que você vai ver: o capítulo diz que as senoides extrapolam, e aqui se mede.
 caracteres iguais em tudo, menos em como recebem a posição, treinados com 128 posições e avaliados
 com até 1024; o RoPE ainda esticado por cinco receitas; e, ao lado, o que se publicou em grande.
 
-Quanto demora: cerca de 1 minuto com os pesos que vêm no repositório; com --rapido, uns 20 s.
+Quanto demora: cerca de 1 minuto e meio com os pesos que vêm no repositório; com --rapido, uns 30 s.
 Como rodar:    python lab/06_extrapolacao.py
                python lab/06_extrapolacao.py --rapido                      uma semente só
                python lab/06_extrapolacao.py --corpus PASTA --treinar      refaz os 18 modelos
@@ -111,8 +111,8 @@ if aula.secao(3):
     aula.figura("3_efeito", "efeito da janela longa por posição", fig.efeito, series, nomes, 128)
     aula.repare(
         "até 128 é zero: nada mudou. Depois, acima de zero o modelo teria ido melhor sem o contexto a "
-        "mais. Os dentes a cada 128 são os caracteres que abririam uma janela curta, sem passado: em "
-        "ALiBi e T5 o ganho da janela longa é quase só esse, e não ler de longe (Press et al., 2021)."
+        "mais. Os dentes a cada 128 são os caracteres que abririam uma janela curta, sem passado: onde a "
+        "curva fica abaixo de zero o ganho é quase só esse, e não ler de longe (Press et al., 2021)."
     )
 
 # %% 4 · O RoPE esticado
