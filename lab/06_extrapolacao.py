@@ -4,9 +4,9 @@ O que você vai ver: o capítulo diz que as senoides extrapolam, e aqui se mede.
 caracteres iguais em tudo, menos em como recebem a posição, treinados com 128 posições e avaliados
 com até 1024; o RoPE ainda esticado por cinco receitas; e, ao lado, o que se publicou em grande.
 
-Quanto demora: cerca de 1 minuto e meio com os pesos que vêm no repositório; com --rapido, uns 30 s.
+Quanto demora: cerca de 1 minuto e meio com os pesos que vêm no repositório; com --rapido, uns 20 s.
 Como rodar:    python lab/06_extrapolacao.py
-               python lab/06_extrapolacao.py --rapido                      uma semente só
+               python lab/06_extrapolacao.py --rapido                      uma semente, três comprimentos
                python lab/06_extrapolacao.py --corpus PASTA --treinar      refaz os 18 modelos
                python lab/06_extrapolacao.py --corpus PASTA --treinar RoPE --semente 1
 O que fica:    outputs/06_extrapolacao/ (relatorio.md, tabelas em CSV, figuras, resultado.json)
@@ -14,6 +14,7 @@ O que fica:    outputs/06_extrapolacao/ (relatorio.md, tabelas em CSV, figuras, 
 
 # %% Botões (os do treino, que valem para os seis modelos, estão em nucleo/extrapolacao.py)
 BLOCO = 16  # posições juntas em cada ponto da curva por posição
+RAPIDO = (128, 256, 1024)  # os comprimentos lidos com --rapido, que também usa uma semente só
 SECOES = {
     1: "Os seis modelos, no comprimento em que treinaram",
     2: "Mais longe que o treino",
@@ -37,7 +38,7 @@ def opcoes(p):
     p.add_argument(
         "--pesos", metavar="PASTA", help="onde moram os pesos (padrão: data/extrapolacao)"
     )
-    p.add_argument("--rapido", action="store_true", help="uma semente só")
+    p.add_argument("--rapido", action="store_true", help="uma semente e três comprimentos")
 
 
 aula = Aula("06_extrapolacao", __doc__, SECOES, opcoes, usa_modelo=False)
@@ -53,7 +54,8 @@ pasta = Path(aula.args.pesos).expanduser() if aula.args.pesos else ex.PASTA
 sementes = tuple(aula.args.semente or (ex.SEMENTES[:1] if aula.args.rapido else ex.SEMENTES))
 
 # %% 0 · Treinar, se pedido: a mesma semente dá os mesmos lotes a todos os esquemas
-if aula.args.treinar is not None:
+treinar = aula.args.treinar is not None
+if treinar:
     esquemas = ex.quais(aula.args.treinar)
     fita = ex.preparar(aula.args.corpus or os.environ.get("LAB_CORPUS"), pasta)  # (caracteres,)
     with aula.barra() as progresso:
@@ -63,11 +65,17 @@ if aula.args.treinar is not None:
 
 ficha = ex.ficha(pasta)
 ids = ex.validacao(ficha["letras"])  # (caracteres + 1,)
+# Só se lê o que as seções pedidas mostram: a 1 usa uma janela só, e a 4 é a única que estica.
+comprimentos = ex.COMPRIMENTOS if treinar else RAPIDO if aula.args.rapido else ex.COMPRIMENTOS
+if aula.args.secao == [1] and not treinar:
+    comprimentos = comprimentos[:1]
 with aula.barra() as progresso:
-    medidas, esticadas = ex.avaliar(ids, sementes, pasta, progresso)
+    medidas, esticadas = ex.avaliar(
+        ids, sementes, pasta, progresso, comprimentos, esticar=aula.pediu(4)
+    )
 if faltam := set(ex.ESQUEMAS) - set(exp.nomes(medidas)):
     aula.diga(f"**Sem pesos para {', '.join(sorted(faltam))}**: ficam fora das tabelas.")
-if aula.args.treinar is not None and not faltam and sementes == ex.SEMENTES:
+if treinar and not faltam and sementes == ex.SEMENTES:
     ficha |= {"perdas": exp.anotar(medidas)}
     ex.gravar_ficha(ficha, pasta)
 

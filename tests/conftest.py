@@ -108,12 +108,12 @@ def rodar(
     )
 
 
-def rodar_tudo(licao: str, pasta: Path):
+def rodar_tudo(licao: str, pasta: Path, *opcoes: str):
     """A lição inteira no SmolLM2, com as saídas em `pasta`: (CompletedProcess, segundos de processador)."""
     import resource
 
     antes = resource.getrusage(resource.RUSAGE_CHILDREN)
-    feito = rodar(licao, "--modelo", "smollm2", "--saida", str(pasta), onde=pasta.parent)
+    feito = rodar(licao, "--modelo", "smollm2", *opcoes, "--saida", str(pasta), onde=pasta.parent)
     depois = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert feito.returncode == 0, feito.stderr
     return feito, depois.ru_utime + depois.ru_stime - antes.ru_utime - antes.ru_stime

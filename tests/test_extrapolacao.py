@@ -108,9 +108,11 @@ def test_efeito_da_janela_comeca_em_zero(pequeno, ids, tmp_path):
     assert torch.equal(esticadas["linear", 8], medidas["RoPE", 8])
     assert not torch.equal(esticadas["linear", 16], medidas["RoPE", 16])
     assert torch.equal(esticadas["sem esticar", 16], medidas["RoPE", 16])
-    # E as receitas não vazam para a próxima avaliação.
-    de_novo, _ = ex.avaliar(ids, (1,), tmp_path)
+    # E as receitas não vazam para a próxima avaliação, que só lê o que se pede.
+    de_novo, nada = ex.avaliar(ids, (1,), tmp_path, comprimentos=(16,), esticar=False)
     assert torch.equal(de_novo["RoPE", 16], medidas["RoPE", 16])
+    assert {L for _, L in de_novo} == {16} and nada == {}
+    assert list(exp.por_comprimento(de_novo, "t", "e").colunas) == ["e", "16"]
 
 
 @unit

@@ -165,8 +165,8 @@ def test_nada_cortado_na_tela(completa):
 )
 def test_consoles_dificeis(ambiente, tmp_path, smollm2):
     opcoes = ["--modelo", "smollm2", "--sem-graficos", "--saida", str(tmp_path)]
-    # A seção 2 tem as tabelas largas: só a tela estreita precisa dela.
-    secoes = ("1", "2", "4", "8") if "COLUMNS" in ambiente else ("1", "4", "8")
+    # As seções 2 e 4 têm as tabelas largas: só a tela estreita precisa delas.
+    secoes = ("1", "2", "4", "8") if "COLUMNS" in ambiente else ("1", "8")
     feito = rodar(LICAO, *opcoes, *(x for n in secoes for x in ("--secao", n)), ambiente=ambiente)
     assert feito.returncode == 0, feito.stderr
     assert "Bras" in feito.stdout and "\x1b[" not in feito.stdout
@@ -205,11 +205,13 @@ def test_sem_espaco_usa_a_outra_linha(tmp_path, smollm2):
 
 def test_duas_execucoes_dao_as_mesmas_tabelas(completa, tmp_path):
     _, pasta = completa
-    feito = rodar(LICAO, "--modelo", "smollm2", "--sem-graficos", "--saida", str(tmp_path))
+    # As seções que sorteiam, e as que somam em muitas threads; a 6 e a 8 não têm sorte nenhuma.
+    secoes = [x for n in "1235" for x in ("--secao", n)]
+    feito = rodar(LICAO, "--modelo", "smollm2", "--sem-graficos", *secoes, "--saida", str(tmp_path))
     assert feito.returncode == 0
     # Só os milissegundos da seção 3 dependem do relógio.
     nomes = [p.name for p in tmp_path.glob("*.csv") if p.name != "3_custo.csv"]
-    assert len(nomes) > 25
+    assert len(nomes) > 15
     for nome in nomes:
         assert (tmp_path / nome).read_bytes() == (pasta / nome).read_bytes(), nome
 

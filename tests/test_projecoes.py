@@ -447,7 +447,8 @@ def test_pagina_abre_no_chromium_sem_erro_e_sem_rede(html, tmp_path):
 @pytest.fixture(scope="module")
 def completa(smollm2, tmp_path_factory):
     pasta = tmp_path_factory.mktemp("projeções e ação")
-    feito, gasto = rodar_tudo(LICAO, pasta)
+    # Duas perplexidades em vez de quatro: o mesmo caminho, com menos desenhos (bench/licoes.py roda tudo).
+    feito, gasto = rodar_tudo(LICAO, pasta, "--perplexidade", "5", "--perplexidade", "20")
     return feito, pasta, gasto
 
 
@@ -491,7 +492,7 @@ def test_no_smollm2_o_desenho_e_melhor_que_o_acaso_e_pior_que_o_espaco(completa)
 def test_licao_nao_passa_do_prometido_nem_de_longe(completa):
     """Segundos de processador, com folga de metade: numa máquina dividida o mesmo trabalho custa mais. A
     promessa, um minuto de relógio em dois núcleos livres, quem confere é bench/licoes.py."""
-    assert completa[2] < 90
+    assert completa[2] < 75
 
 
 @pytest.mark.cli

@@ -100,16 +100,14 @@ def contra_n_gramas(medidas: Medidas, ficha: dict) -> Quadro:
 
 
 def por_comprimento(medidas: Medidas, titulo: str, primeira: str) -> Quadro:
-    """Uma linha por nome, uma coluna por comprimento; vazio onde o esquema não existe."""
+    """Uma linha por nome, uma coluna por comprimento lido; vazio onde o esquema não existe."""
+    lidos = sorted({L for _, L in medidas})
     linhas = [
-        [
-            nome,
-            *(media(medidas[nome, L]) if (nome, L) in medidas else None for L in ex.COMPRIMENTOS),
-        ]
+        [nome, *(media(medidas[nome, L]) if (nome, L) in medidas else None for L in lidos)]
         for nome in nomes(medidas)
     ]
     treino = {ex.MEDIDAS.treino: " (treino)"}
-    colunas = {f"{L}{treino.get(L, '')}": ComFaixa.texto for L in ex.COMPRIMENTOS}
+    colunas = {f"{L}{treino.get(L, '')}": ComFaixa.texto for L in lidos}
     return Quadro(titulo, {primeira: str} | colunas, linhas)
 
 

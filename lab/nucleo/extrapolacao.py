@@ -288,9 +288,14 @@ def avaliar(
     sementes: tuple[int, ...],
     pasta: Path = PASTA,
     progresso: Callable[[str, int, int], None] = lambda *_: None,
+    comprimentos: tuple[int, ...] | None = None,
+    esticar: bool = True,
 ) -> tuple[dict, dict]:
     """Tudo o que a lição mostra, de uma vez, para os esquemas `presentes`.
 
+    Argumentos:
+        comprimentos: em que janelas ler (None: todas as de COMPRIMENTOS).
+        esticar: se lê também o RoPE com cada receita de `esticamentos`.
     Devolve:
         - {(esquema, comprimento): (sementes, caracteres)}: a perda de cada caractere;
         - o mesmo para o RoPE esticado, com o nome da receita no lugar do esquema.
@@ -310,11 +315,11 @@ def avaliar(
     for n, (esquema, semente) in enumerate((e, s) for e in esquemas for s in sementes):
         progresso("avaliando", n, len(esquemas) * len(sementes))
         modelo = abrir(esquema, semente, pasta)
-        for L in COMPRIMENTOS:
+        for L in comprimentos or COMPRIMENTOS:
             if definido(esquema, L):
                 medida = perdas(modelo, ids, L)
                 por_esquema.setdefault((esquema, L), []).append(medida)
-                if esquema == "RoPE":
+                if esticar and esquema == "RoPE":
                     for nome, esticada in _perdas_esticadas(modelo, ids, L, medida).items():
                         por_receita.setdefault((nome, L), []).append(esticada)
     return tuple(
