@@ -33,7 +33,7 @@ from test_leia_me import copiar_repositorio
 resource = pytest.importorskip("resource")  # limites do Unix
 
 LICAO = "02_embeddings.py"
-RAPIDA = ["--modelo", "mini", "--secao", "7", "--sem-graficos"]
+RAPIDA = ["--modelo", "mini", "--secao", "1", "--sem-graficos"]
 
 
 def limpo(**mais: str) -> dict[str, str]:
@@ -68,7 +68,7 @@ def test_console_de_poucas_letras(console, tmp_path):
     assert ("ção" in tela) == (codificacao != "ascii") and "Pronto" in tela
     # Os arquivos são sempre UTF-8: quem manda na tela não manda neles.
     assert "ção" in (tmp_path / "s" / "relatorio.md").read_text("utf-8")
-    erro = chamar(str(LAB / LICAO), "--modelo", "não há", "--saida", str(tmp_path / "e"), env=env)
+    erro = chamar(str(LAB / LICAO), "--top", "não há", "--saida", str(tmp_path / "e"), env=env)
     assert erro.returncode == 2 and b"Traceback" not in erro.stderr
     assert "Por qu" in erro.stderr.decode(codificacao)
 

@@ -411,7 +411,7 @@ def devolver(tmp_path):
 @pytest.mark.parametrize("estragar", [so_de_leitura, de_outro])
 def test_saidas_que_nao_se_gravam(estragar, tmp_path, devolver):
     pasta = tmp_path / "saida"
-    opcoes = ["--modelo", "mini", "--secao", "7", "--sem-graficos", "--saida", str(pasta)]
+    opcoes = ["--modelo", "mini", "--secao", "1", "--sem-graficos", "--saida", str(pasta)]
     assert rodar(LICAO, *opcoes).returncode == 0
     boas = retrato(pasta)
     estragar(pasta)

@@ -152,7 +152,7 @@ def test_dois_processos_baixando_o_mesmo_arquivo(qual, servidor, tmp_path):
 def test_duas_licoes_ao_mesmo_tempo_na_mesma_pasta(tmp_path):
     from concurrent.futures import ThreadPoolExecutor
 
-    opcoes = ["--modelo", "mini", "--secao", "7", "--saida", str(tmp_path / "s")]
+    opcoes = ["--modelo", "mini", "--secao", "1", "--saida", str(tmp_path / "s")]
     with ThreadPoolExecutor(2) as juntas:
         feitos = list(juntas.map(lambda _: rodar("02_embeddings.py", *opcoes), range(2)))
     assert [f.returncode for f in feitos] == [0, 0], [f.stderr for f in feitos]
