@@ -27,6 +27,9 @@ def publicar(servidor: ServidorHub) -> dict[str, int]:
         formas = plantado.formas_gpt2(t.n_layer, t.n_embd)
         bruto, _, total = plantado.cabecalho(formas)
         servidor.publicar(modelos.GPT2[nome], "model.safetensors", Esparso(total, {0: bruto}))
+        # O small desce inteiro, com a configuração; dos outros a lição só pede as tabelas.
+        config = json.dumps(plantado.config_gpt2(t.n_layer, t.n_embd, t.n_head))
+        servidor.publicar(modelos.GPT2[nome], "config.json", config.encode())
         tamanhos[nome] = total
     return tamanhos
 
@@ -98,7 +101,7 @@ def medir(rapido: bool = False) -> Assunto:
         a.notas.append(
             f"a tabela leu {n / 1e3:.0f} kB; os quatro arquivos somam {sum(inteiros.values()) / 1e9:.1f} GB"
         )
-        for nome in ["gpt2-medium"] if rapido else list(inteiros):
+        for nome in ["gpt2", "gpt2-medium"] if rapido else list(inteiros):
             with tempfile.TemporaryDirectory() as casa:
                 segundos, n = primeira_execucao(servidor, nome, Path(casa))
             a.medidas.append(Medida(f"primeira execução: {nome}", [segundos]))

@@ -19,6 +19,7 @@ sys.path.insert(0, str(RAIZ / "bench"))
 
 import comum
 from hub_fixtures import fixture_casa, fixture_servidor  # noqa: F401
+from nucleo import modelos
 
 # Pelo caminho: nos testes, `import tudo` acharia lab/tudo.py.
 _spec = spec_from_file_location("bench_tudo", RAIZ / "bench" / "tudo.py")
@@ -238,6 +239,10 @@ def test_tabela_dos_quatro_tamanhos_le_menos_de_1_mb(servidor):
     assert inteiros["gpt2-xl"] > 6.4e9
     totais = hub.totais_nos_cabecalhos()
     assert list(totais.values()) == [124_439_808, 354_823_168, 774_030_080, 1_557_611_200]
+    # Tudo o que um modelo pede na primeira vez está lá: o small quer também a configuração.
+    for nome in inteiros:
+        for arquivo in ("config.json", "model.safetensors"):
+            assert (modelos.GPT2[nome], arquivo) in servidor._arquivos
     # Quatro cabeçalhos de verdade: menos que isso seria não ter perguntado ao hub.
     assert 4 * 14_000 < servidor.bytes_enviados() < 1e6
 
