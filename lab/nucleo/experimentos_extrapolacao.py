@@ -80,7 +80,8 @@ def resumir(medidas: Medidas) -> str:
     deltas = {nome: variacao(medidas, nome, ex.COMPRIMENTOS[-1]) for nome in nomes(medidas)}
     vivos = sorted((d, nome) for nome, d in deltas.items() if d is not None)
     lista = ", ".join(f"{nome} {'+' if d > 0 else ''}{decimal(d, 2)}" for d, nome in vivos)
-    return f"de 128 a 1024 a perda muda assim (nats): {lista}. A tabela aprendida acaba em 128."
+    acaba = " A tabela aprendida acaba em 128." if "aprendido" in deltas else ""
+    return f"de 128 a 1024 a perda muda assim (nats): {lista}.{acaba}"
 
 
 def contra_n_gramas(medidas: Medidas, ficha: dict) -> Quadro:
