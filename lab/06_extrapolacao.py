@@ -66,7 +66,8 @@ if treinar:
 ficha = ex.ficha(pasta)
 ids = ex.validacao(ficha["letras"])  # (caracteres + 1,)
 # Só se lê o que as seções pedidas mostram: a 1 usa uma janela só, e a 4 é a única que estica.
-comprimentos = ex.COMPRIMENTOS if treinar else RAPIDO if aula.args.rapido else ex.COMPRIMENTOS
+# (Depois de treinar, tudo: as perdas de todos os comprimentos vão para a ficha.)
+comprimentos = RAPIDO if aula.args.rapido and not treinar else ex.COMPRIMENTOS
 if aula.args.secao == [1] and not treinar:
     comprimentos = comprimentos[:1]
 with aula.barra() as progresso:

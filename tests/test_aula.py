@@ -117,6 +117,7 @@ def test_palavra_que_nao_serve(opcoes, trechos, tmp_path, smollm2):
 def test_saida_que_nao_aceita_arquivos(tmp_path):
     (tmp_path / "ocupado").write_text("", encoding="utf-8")
     erro_gentil(rodar(LICAO, "--saida", str(tmp_path / "ocupado" / "x")), "--saida PASTA")
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("ocupado", b"")]
 
 
 @pytest.mark.cli

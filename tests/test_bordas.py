@@ -187,7 +187,9 @@ def test_resultado_de_outra_coisa_nao_apaga_nada(tmp_path, dados):
 @pytest.mark.cli
 @pytest.mark.parametrize("pasta", [".", str(RAIZ)])
 def test_saida_na_raiz_do_repositorio_e_recusada(pasta):
+    antes = sorted(p.name for p in RAIZ.iterdir())
     erro_gentil(rodar(LICAO, "--saida", pasta, onde=RAIZ), "--saida PASTA")
+    assert not {"relatorio.md", "resultado.json"} & {*antes, *(p.name for p in RAIZ.iterdir())}
 
 
 @pytest.mark.cli

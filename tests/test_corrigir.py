@@ -242,6 +242,7 @@ def test_pasta_errada_diz_o_que_se_espera(tmp_path):
     erro_gentil(
         rodar("corrigir.py", str(tmp_path / "vazia"), "--saida", str(tmp_path / "s")), "turma/ana/"
     )
+    assert not [p for p in (tmp_path / "s").rglob("*") if p.is_file()]
 
 
 @pytest.mark.cli

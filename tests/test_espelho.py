@@ -382,7 +382,10 @@ def test_dois_pontos_sao_todos_os_enderecos_tambem_os_ipv4():
     with espelho.escutar("::", 0) as soquete:
         porta = soquete.getsockname()[1]
         for quem in ("127.0.0.1", "::1"):
-            socket.create_connection((quem, porta), timeout=5).close()
+            with socket.create_connection((quem, porta), timeout=5) as cliente:
+                _, de_onde = soquete.accept()
+                # Chegou mesmo esta conexão; um IPv4, num soquete de IPv6, vem como ::ffff:127.0.0.1.
+                assert de_onde[1] == cliente.getsockname()[1] and de_onde[0].endswith(quem)
 
 
 @pytest.mark.unit

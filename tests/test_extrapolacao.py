@@ -217,3 +217,4 @@ def test_os_pesos_do_repositorio():
 def test_enganos_na_linha_de_comando(opcoes, trechos, tmp_path):
     feito = rodar(LICAO, *opcoes, "--saida", str(tmp_path), ambiente={"LAB_CORPUS": ""})
     erro_gentil(feito, *trechos)
+    assert not list(tmp_path.iterdir())

@@ -225,8 +225,14 @@ def test_preparar_so_conferir_nao_baixa_nada(servidor, tmp_path, magro):
 
 
 @pytest.mark.parametrize(
-    "opcoes", [["--modelos", "gpt3"], ["--modelos", ""], ["--completo", "mini"]]
+    ("opcoes", "trecho"),
+    [
+        (["--modelos", "gpt3"], "gpt3"),
+        (["--modelos", ""], "--modelos"),
+        (["--completo", "mini"], "mini"),
+    ],
 )
-def test_preparar_com_pedido_sem_sentido_sai_com_2(opcoes, tmp_path):
+def test_preparar_com_pedido_sem_sentido_sai_com_2(opcoes, trecho, tmp_path):
     p = rodar("00_preparar.py", *opcoes, ambiente=ambiente("http://127.0.0.1:9", tmp_path))
-    erro_gentil(p)
+    erro_gentil(p, trecho)
+    assert not p.stdout  # recusou antes de preparar qualquer coisa

@@ -346,6 +346,7 @@ def test_modelo_malicioso_no_manifesto_e_recusado(kit, campo, valor):
 
 @pytest.mark.unit
 def test_o_lixo_que_o_sistema_larga_no_pen_drive_nao_atrapalha(kit):
+    limpo = pacote.conferir(kit)
     for nome in (
         ".DS_Store",
         "System Volume Information/x",
@@ -355,7 +356,7 @@ def test_o_lixo_que_o_sistema_larga_no_pen_drive_nao_atrapalha(kit):
         (kit / nome).parent.mkdir(exist_ok=True, parents=True)
         (kit / nome).write_bytes(b"x")
     (kit / "modelos/gpt2/._config.json").write_bytes(b"x")
-    pacote.conferir(kit)
+    assert pacote.conferir(kit) == limpo
 
 
 # --- instalar ----------------------------------------------------------------------------

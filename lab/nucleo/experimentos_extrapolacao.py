@@ -92,7 +92,7 @@ def contra_n_gramas(medidas: Medidas, ficha: dict) -> Quadro:
     linhas = []
     for nome in nomes(medidas):
         perda = media(medidas[nome, L])
-        # Vence quem vence com a pior das sementes (a média e a faixa dariam um meio-termo).
+        # Só vence quem vence com todas as sementes: decide a pior.
         pior = float(medidas[nome, L].double().mean(-1).max())
         linhas.append([nome, perda, *alvos, *("sim" if pior < alvo else "não" for alvo in alvos)])
     colunas = {"esquema": str, "perda": ComFaixa.texto, "5-grama": decimal}
