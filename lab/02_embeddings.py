@@ -29,6 +29,8 @@ SECOES = {
 }
 
 # A linha de comando vem antes das bibliotecas pesadas: --help responde na hora.
+import os
+
 from aula import Aula, inteiro_entre
 
 
@@ -41,6 +43,10 @@ def opcoes(p):
         "--top", type=inteiro_entre(1, 100), default=QUANTOS_VIZINHOS, help="quantos vizinhos"
     )
     p.add_argument("--sem-espaco", action="store_true", help="usa a palavra sem o espaço da frente")
+    p.add_argument(
+        "--ao-vivo", action="store_true", default=bool(os.environ.get("LAB_AO_VIVO")),
+        help="pergunta ao transformers agora, mesmo o que ele já respondeu",
+    )  # fmt: skip
 
 
 aula = Aula("02_embeddings", __doc__, SECOES, opcoes)
@@ -51,6 +57,7 @@ from nucleo import arquitetura, entrada, gpt2_medido, listas, modelos, vetores
 from nucleo import experimentos_02 as exp
 from nucleo import figuras_02 as fig
 from nucleo import tabela_posicoes as posicao
+from nucleo.memoria import Memoria
 from nucleo.saida import Conferencia
 from nucleo.unidades import contado, decimal, inteiro
 
@@ -59,8 +66,10 @@ tok, wte = modelo.tokenizador, modelo.wte  # wte: (V, d), uma linha por token
 normas = exp.normas(modelo)  # (V, d) -> (V,): o comprimento de cada linha
 palavras = listas.palavras_para(tok)
 frase = tok.ids(palavras.listas["frase"])[: modelo.n_ctx]  # lista de n ids, o que couber
-nivel = exp.niveis(modelo, palavras, PARES_AO_ACASO, SEMENTE)  # o que é "não ter nada a ver"
-passagens = exp.Passagens(modelo)  # o modelo inteiro, uma vez por frase e só se precisar
+# O que é "não ter nada a ver": o cosseno de tokens e de palavras quaisquer.
+nivel = exp.niveis(modelo, normas, palavras, PARES_AO_ACASO, SEMENTE)
+# O transformers e o modelo inteiro: só se precisar, e cada pergunta uma vez (ver nucleo/memoria.py).
+biblioteca = exp.Biblioteca(modelo, Memoria(aula.args.ao_vivo), aula.diga)
 
 # As palavras de quem está ao teclado são resolvidas já: um engano aparece agora, não no meio.
 com_espaco = not aula.args.sem_espaco
@@ -197,7 +206,7 @@ if aula.secao(4):
         aula.figura("4_mapa", "posições contra posições", fig.mapa_de_posicoes, dono.nome, cossenos)
         if len(wpe) > 3:  # menos posições que isso não desenham curva
             aula.figura("4_curva", "wpe em 3 componentes", fig.curva_de_posicoes, dono.nome, wpe)
-        aula.diga(exp.explicar_limite(dono))
+        aula.diga(exp.explicar_limite(dono, biblioteca))
         aula.codigo(posicao.cossenos_entre_linhas, posicao.por_defasagem)
 
     # O GPT-2 verdadeiro, ao lado: fatos medidos uma vez, guardados em data/gpt2_medido.
@@ -220,7 +229,7 @@ if aula.secao(5):
     aula.quadro("5_partes", exp.partes_da_entrada(modelo, frase))
     if modelo.wpe is None:
         aula.repare("este modelo não soma posição nenhuma na entrada: h₀ é só o conteúdo.")
-    passagem = passagens.da_frase(frase, aula.diga)
+    passagem = biblioteca.passagem(frase)
     if passagem:
         contra = [exp.conferir_h0(modelo, frase, passagem)]
         aula.comparar("5_h0", "h₀ feita à mão contra a biblioteca", contra)
@@ -243,20 +252,21 @@ if aula.secao(5):
 # %% 6 · A amarração final: weight tying
 if aula.secao(6):
     aula.diga(f"No arquivo, a cabeça está **{modelo.cabeca}**: {modelo.nota_da_cabeca}.")
-    passagem = passagens.da_frase(frase, aula.diga)
+    passagem = biblioteca.passagem(frase)
     if passagem:
-        aula.quadro("6_amarracao", exp.perguntas_da_amarracao(modelo))
+        pontas = biblioteca.pontas()
+        aula.quadro("6_amarracao", exp.perguntas_da_amarracao(pontas))
         contas = exp.conferir_logits(modelo, passagem)
         if contas:
             aula.comparar("6_logits", "logits = h_final · wteᵀ, feitos à mão", contas)
             aula.quadro("6_proximos", exp.proximos_tokens(modelo, passagem, 5))
-        aula.quadro("6_economia", exp.economia(modelo))
+        aula.quadro("6_economia", exp.economia(modelo, pontas))
     aula.quadro("6_economia_gpt2", exp.economia_do_gpt2())
     aula.repare(
         "a apostila original diz “um quarto de 124 M”: junta o total de um e a parte do outro."
     )
     # O endereço só prova alguma coisa onde há memória.
-    um, outro = entrada.endereco_no_meta()
+    um, outro = biblioteca.enderecos_no_meta()
     aula.diga(
         f"No dispositivo meta os tensores têm forma e não têm memória: dois sem parentesco dão {um} "
         f"e {outro}. Endereço igual, ali, não prova nada."
@@ -266,15 +276,18 @@ if aula.secao(6):
 # %% 7 · O código
 if aula.secao(7):
     # Cada tropeço da listagem é medido aqui, com o tokenizador verdadeiro do GPT-2.
-    aula.quadro("7_correcoes", exp.correcoes(modelos.tokenizador_gpt2()))
+    aula.quadro(
+        "7_correcoes", exp.correcoes(modelos.tokenizador_gpt2(), biblioteca.enderecos_no_meta())
+    )
 
 # %% 8 · No laboratório
 if aula.secao(8):
     # Montados no dispositivo meta: as formas são de verdade, e nenhum peso é lido.
-    quadro, conferencias = exp.tamanhos()
+    contas = biblioteca.contas()
+    quadro, conferencias = exp.tamanhos(contas)
     aula.quadro("8_tamanhos", quadro)
     aula.conferir("8_publicado", "Contra o publicado e a conta à mão", conferencias, inteiro)
-    aula.figura("8_pecas", "a parte de cada peça nos quatro GPT-2", fig.pecas)
+    aula.figura("8_pecas", "a parte de cada peça nos quatro GPT-2", fig.pecas, contas)
     aula.repare(
         "sozinha, wte é a maior matriz dos quatro; na figura as outras somam todas as camadas."
     )

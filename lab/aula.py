@@ -12,6 +12,7 @@ saídas anteriores; qualquer outra exceção é defeito e mostra o traceback.
 
 import argparse
 import difflib
+import gc
 import os
 import re
 import shlex
@@ -113,6 +114,9 @@ class Aula:
         usa_modelo: bool = True,
     ):
         preparar_fluxos()
+        # Bibliotecas e figuras criam objetos às centenas de milhares, e quase nenhum morre antes do
+        # fim: procurar lixo a cada 700 deles, que é o padrão, custa um décimo da lição.
+        gc.set_threshold(100_000)
         self.nome, self.secoes, self._inicio = nome, secoes, time.perf_counter()
         self._interrompida = False  # um Ctrl-C já parou um treino nesta execução?
         sys.excepthook = self._ao_falhar

@@ -406,7 +406,7 @@ def test_niveis_do_acaso_sao_medidos(mini):
     from nucleo import listas
 
     palavras = listas.palavras_para(mini.tokenizador)
-    nivel = exp.niveis(mini, palavras, 5000, 1)
+    nivel = exp.niveis(mini, exp.normas(mini), palavras, 5000, 1)
     ids = sorted(set(palavras.linha.values()))
     unidades = mini.wte[ids] / np.linalg.norm(mini.wte[ids], axis=1, keepdims=True)
     c = unidades @ unidades.T

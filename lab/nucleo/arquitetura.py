@@ -86,6 +86,11 @@ def contar(nome: str) -> dict[str, int]:
     return contagem
 
 
+def perguntar_contas() -> dict:
+    """{tamanho: {peça: parâmetros}} dos quatro GPT-2: `contar`, como `nucleo.memoria` guarda."""
+    return {nome: contar(nome) for nome in TAMANHOS}
+
+
 def maior_matriz(t: Tamanho) -> tuple[str, tuple[int, int]]:
     """(nome, forma) da maior matriz isolada do modelo: uma camada conta uma vez, não n."""
     d = t.n_embd

@@ -1,9 +1,14 @@
-"""A entrada do modelo: one-hot, h₀ = wte[ids] + wpe[posições], e a prova da amarração."""
+"""A entrada do modelo: one-hot, h₀ = wte[ids] + wpe[posições], e a prova da amarração.
 
-from dataclasses import dataclass
+As funções do fim (`perguntar_…`) são as que pedem a biblioteca e o modelo inteiro. Devolvem
+dicionários de matrizes e de JSON: é o que `nucleo.memoria` sabe guardar.
+"""
+
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from nucleo import tensores
 from nucleo.erros import ErroDoUsuario
 from nucleo.modelos import Modelo
 
@@ -87,13 +92,29 @@ def passar(modelo: Modelo, ids: list[int]) -> Passagem:
 
 
 def soma_do_bert(modelo: Modelo, ids: list[int]) -> np.ndarray:
-    """(n, d): h₀ como o BERT o entrega: LayerNorm(wte + wpe + tipo 0), com os pesos dele."""
-    entrada = modelo.completo().base_model.embeddings
-    norma = entrada.LayerNorm
-    tipo = entrada.token_type_embeddings.weight[0].detach().numpy()  # (d,)
+    """(n, d): h₀ como o BERT o entrega: LayerNorm(wte + wpe + tipo 0), com os pesos dele, lidos do
+    arquivo (os de 2018 dizem gamma e beta). Erros: `ErroDoUsuario` se algum faltar."""
+    cabecalho = tensores.cabecalho_da_pasta(modelo.pasta)
+
+    def peso(*fins: str) -> np.ndarray:
+        achado = next((t for n, t in cabecalho.items() if n.endswith(fins)), None)
+        if achado is None:
+            raise ErroDoUsuario(
+                f"Falta um tensor na entrada de {modelo.nome}: {fins[0]}.",
+                "Sem ele não há como refazer à mão a soma que o BERT faz.",
+                "Copie ou baixe o modelo de novo; as seções 1 a 4 não precisam dele.",
+            )
+        return tensores.ler(achado)
+
+    tipo = peso("embeddings.token_type_embeddings.weight")[0]  # (2, d) -> (d,)
+    escala, desvio = (
+        peso(f"embeddings.LayerNorm.{novo}", f"embeddings.LayerNorm.{velho}")  # (d,)
+        for novo, velho in (("weight", "gamma"), ("bias", "beta"))
+    )
     x = (h0(modelo, ids) + tipo).astype(np.float64)  # (n, d)
-    x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + norma.eps)
-    return x * norma.weight.detach().numpy() + norma.bias.detach().numpy()  # (n, d)
+    variancia = x.var(1, keepdims=True) + modelo.config.get("layer_norm_eps", 1e-12)  # (n, 1)
+    x = (x - x.mean(1, keepdims=True)) / np.sqrt(variancia)
+    return x * escala + desvio  # (n, d)
 
 
 def matrizes_das_pontas(modelo: Modelo):
@@ -167,3 +188,34 @@ def tropeco_no_limite(modelo: Modelo) -> str:
     except (IndexError, RuntimeError, ValueError) as erro:
         return f"{type(erro).__name__}: {str(erro).splitlines()[0]}"
     return ""
+
+
+# --- o que se pergunta à biblioteca, como dicionários -------------------------------------
+
+
+def perguntar_passagem(modelo: Modelo, ids: list[int]) -> dict:
+    """`passar`, campo a campo. Erros: os dela."""
+    p = passar(modelo, ids)
+    return {n: v for n, v in vars(p).items() if v is not None}
+
+
+def perguntar_pontas(modelo: Modelo) -> dict:
+    """Do modelo montado: quantos parâmetros tem, se tem matriz de saída, e a `amarracao` dela com
+    a de entrada (None se não houver o que comparar). Erros: `ErroDoUsuario` se só há tabelas."""
+    de_entrada, de_saida = matrizes_das_pontas(modelo)
+    comparavel = de_saida is not None and modelo.cabeca != "ausente"
+    return {
+        "parametros": sum(p.numel() for p in modelo.completo().parameters()),
+        "tem_saida": de_saida is not None,
+        "amarracao": asdict(amarracao(de_entrada, de_saida)) if comparavel else None,
+    }
+
+
+def perguntar_limite(modelo: Modelo) -> dict:
+    """O `tropeco_no_limite`. Erros: `ErroDoUsuario` se só as tabelas estiverem em disco."""
+    return {"mensagem": tropeco_no_limite(modelo)}
+
+
+def perguntar_meta() -> dict:
+    """O `endereco_no_meta`."""
+    return {"enderecos": list(endereco_no_meta())}

@@ -6,6 +6,7 @@ nos que ele chama.
 
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from nucleo import arquitetura, entrada, gpt2_medido, listas, modelos, tabela_posicoes, vetores
 from nucleo.erros import ErroDoUsuario
 from nucleo.listas import Palavras
+from nucleo.memoria import Memoria
 from nucleo.modelos import Modelo
 from nucleo.saida import Conferencia, Quadro
 from nucleo.tokens import Forma, Tokenizador, sem_acentos, visivel
@@ -76,9 +78,9 @@ def embaralhar(modelo: Modelo, frase: str, semente: int) -> Embaralho:
     ids = modelo.tokenizador.ids(frase)
     novo_id = np.random.default_rng(semente).permutation(modelo.V)  # (V,): id velho -> id novo
     depois, diferenca = novo_id[ids], 0.0
-    for c in range(0, modelo.d, 64):
+    for c in range(0, modelo.d, 256):
         # Umas colunas por vez: outra tabela inteira dobraria a memória.
-        colunas = modelo.wte[:, c : c + 64]  # (V, d) -> (V, 64)
+        colunas = modelo.wte[:, c : c + 256]  # (V, d) -> (V, 256)
         embaralhada = np.empty_like(colunas)
         embaralhada[novo_id] = colunas  # as linhas em outra ordem
         diferenca = np.maximum(diferenca, np.abs(embaralhada[depois] - colunas[ids]).max())
@@ -133,13 +135,14 @@ class Niveis:
         )
 
 
-def niveis(modelo: Modelo, palavras: Palavras, quantos: int, semente: int) -> Niveis:
+def niveis(
+    modelo: Modelo, normas_: np.ndarray, palavras: Palavras, quantos: int, semente: int
+) -> Niveis:
     """Os dois níveis de referência do cosseno: tokens sorteados e palavras comuns das listas."""
     tabela = modelo.wte
-    todas = normas(modelo)
-    sorteados = vetores.cossenos_de_pares(tabela, todas, quantos, semente)  # (quantos,)
+    sorteados = vetores.cossenos_de_pares(tabela, normas_, quantos, semente)  # (quantos,)
     ids = sorted(set(palavras.linha.values()))
-    comuns = vetores.anisotropia(tabela[ids], todas[ids]) if len(ids) > 1 else float("nan")
+    comuns = vetores.anisotropia(tabela[ids], normas_[ids]) if len(ids) > 1 else float("nan")
     return Niveis(sorteados, comuns)
 
 
@@ -533,12 +536,12 @@ def gpt2_normas() -> Quadro:
     return Quadro(titulo, {"linha": str, "norma": decimal}, [list(x) for x in normas_.items()])
 
 
-def explicar_limite(dono: Modelo) -> str:
+def explicar_limite(dono: Modelo, biblioteca: "Biblioteca") -> str:
     """O que acontece com um token a mais que n_ctx, provocado de verdade, e por quê."""
     n = dono.n_ctx
     conta = f"wpe tem {contado(len(dono.wpe), 'linha')}; pedir a seguinte é um erro de índice."
     if dono.tem_completo:
-        mensagem = entrada.tropeco_no_limite(dono)
+        mensagem = biblioteca.limite(dono)
         if not mensagem:
             return f"{dono.nome} aceitou {n + 1} tokens: ele não usa a tabela como limite."
         conta = f"{n + 1} tokens em {dono.nome} dão `{mensagem}`."
@@ -577,23 +580,56 @@ def partes_da_entrada(modelo: Modelo, ids: list[int]) -> Quadro:
     )
 
 
-class Passagens:
-    """As passagens pelo modelo inteiro, cada frase uma vez só: as seções 5 e 6 usam a mesma."""
+class Biblioteca:
+    """O que a lição pergunta ao transformers: cada coisa uma vez só nesta execução, e nas próximas
+    vem da `Memoria`. `avisar(texto)` diz, na primeira lembrança, de quando ela é."""
 
-    def __init__(self, modelo: Modelo):
-        self._modelo, self._feitas = modelo, {}
+    def __init__(self, modelo: Modelo, memoria: Memoria, avisar: Callable[[str], None]):
+        self._modelo, self._memoria, self._avisar = modelo, memoria, avisar
+        self._feitas: dict = {}
+        self._disse = False
 
-    def da_frase(self, ids: list[int], avisar) -> entrada.Passagem | None:
-        """A passagem da frase; None, com o porquê dito por `avisar`, se só as tabelas estiverem
-        em disco."""
-        chave = tuple(ids)
+    def _perguntar(self, pergunta: Callable, *argumentos, modelo: Modelo | None = None) -> dict:
+        chave = (pergunta, modelo and modelo.nome, repr(argumentos))
         if chave not in self._feitas:
-            try:
-                self._feitas[chave] = entrada.passar(self._modelo, ids)
-            except ErroDoUsuario as erro:
-                avisar(f"{erro.o_que} {erro.por_que} {erro.o_que_fazer}")
-                return None
+            r = self._memoria.perguntar(pergunta, *argumentos, modelo=modelo)
+            self._feitas[chave] = r.valor
+            if r.lembrada and not self._disse:
+                self._disse = True
+                versoes = ", ".join(f"{nome} {v}" for nome, v in r.versoes.items())
+                self._avisar(
+                    f"O que só a biblioteca sabe ({versoes}) ela já respondeu aqui, em {r.quando}, sobre "
+                    "este mesmo arquivo: uso as respostas guardadas. `--ao-vivo` pergunta de novo."
+                )
         return self._feitas[chave]
+
+    def passagem(self, ids: list[int]) -> entrada.Passagem | None:
+        """A passagem da frase pelo modelo inteiro; None, com o porquê dito, se só as tabelas
+        estiverem em disco."""
+        try:
+            dito = self._perguntar(entrada.perguntar_passagem, ids, modelo=self._modelo)
+        except ErroDoUsuario as erro:
+            self._avisar(f"{erro.o_que} {erro.por_que} {erro.o_que_fazer}")
+            return None
+        formas = [tuple(f) for f in dito["formas"]]
+        return entrada.Passagem(dito["h0"], dito["h_final"], dito.get("logits"), formas)
+
+    def pontas(self) -> dict:
+        """As respostas de `entrada.perguntar_pontas`."""
+        return self._perguntar(entrada.perguntar_pontas, modelo=self._modelo)
+
+    def limite(self, dono: Modelo) -> str:
+        """A mensagem de `entrada.tropeco_no_limite`."""
+        return self._perguntar(entrada.perguntar_limite, modelo=dono)["mensagem"]
+
+    def enderecos_no_meta(self) -> tuple[int, int]:
+        """Os de `entrada.endereco_no_meta`."""
+        um, outro = self._perguntar(entrada.perguntar_meta)["enderecos"]
+        return um, outro
+
+    def contas(self) -> dict[str, dict[str, int]]:
+        """{tamanho: {peça: parâmetros}} dos quatro GPT-2, montados no dispositivo meta."""
+        return self._perguntar(arquitetura.perguntar_contas)
 
 
 def conferir_h0(modelo: Modelo, ids: list[int], passagem: entrada.Passagem) -> Conferencia:
@@ -605,18 +641,16 @@ def conferir_h0(modelo: Modelo, ids: list[int], passagem: entrada.Passagem) -> C
 
 
 def cossenos_gaussianos(d: int, quantos: int, semente: int) -> np.ndarray:
-    """(quantos,): cossenos entre pares de vetores sorteados em d dimensões. Desvio ≈ 1/√d."""
-    sorteio = np.random.default_rng(semente)
-    a = sorteio.standard_normal((quantos, d), dtype=np.float32)
-    saida = np.empty(quantos, dtype=np.float32)
-    for i in range(0, quantos, 2048):
-        # Os segundos vetores nascem aos poucos: o mesmo sorteio, com metade da memória.
-        x = a[i : i + 2048]
-        y = sorteio.standard_normal(x.shape, dtype=np.float32)
-        produtos = np.einsum("nd,nd->n", x, y)  # (b, d), (b, d) -> (b,)
-        tamanhos = np.einsum("nd,nd->n", x, x) * np.einsum("nd,nd->n", y, y)
-        saida[i : i + 2048] = produtos / np.sqrt(tamanhos)
-    return saida
+    """(pares,), pelo menos `quantos`: cossenos entre vetores sorteados em d dimensões. Desvio ≈ 1/√d.
+
+    São todos os pares de k vetores: 201 bastam para 20.000. Dois pares com um vetor em comum não
+    dependem um do outro (para qualquer x fixo, a direção de y é uniforme), e por isso a média e o
+    desvio têm a mesma precisão que teriam com pares separados.
+    """
+    k = int(np.ceil((1 + np.sqrt(1 + 8 * quantos)) / 2))  # o menor k com k·(k − 1)/2 ≥ quantos
+    x = np.random.default_rng(semente).standard_normal((k, d), dtype=np.float32)  # (k, d)
+    x /= np.sqrt(np.einsum("kd,kd->k", x, x))[:, None]
+    return (x @ x.T)[np.triu_indices(k, 1)]  # (k, d) @ (d, k) -> (k, k) -> (pares,)
 
 
 def conferir_gaussianos(cossenos: np.ndarray, d: int) -> list[Conferencia]:
@@ -652,15 +686,15 @@ def soma_ou_concatenacao(nome: str = "gpt2") -> Quadro:
 # --- seção 6 -----------------------------------------------------------------------------
 
 
-def perguntas_da_amarracao(modelo: Modelo) -> Quadro:
-    """O que se pergunta à matriz de entrada e à de saída do modelo inteiro, e as respostas."""
-    de_entrada, de_saida = entrada.matrizes_das_pontas(modelo)
-    if de_saida is None:
+def perguntas_da_amarracao(pontas: dict) -> Quadro:
+    """O que se pergunta à matriz de entrada e à de saída do modelo inteiro, e as respostas.
+    `pontas` é o que `Biblioteca.pontas` devolve."""
+    if not pontas["tem_saida"]:
         linhas = [["há uma matriz de saída?", "não: este modelo não prevê tokens"]]
-    elif modelo.cabeca == "ausente":
+    elif pontas["amarracao"] is None:
         linhas = [["há uma matriz de saída no arquivo?", "não: a biblioteca sortearia uma"]]
     else:
-        r = entrada.amarracao(de_entrada, de_saida)
+        r = entrada.Amarracao(**pontas["amarracao"])
         nomes = {
             "é o mesmo objeto Python?": r.mesmo_objeto,
             "começa no mesmo endereço (data_ptr)?": r.mesmo_endereco,
@@ -685,11 +719,10 @@ def conferir_logits(modelo: Modelo, passagem: entrada.Passagem) -> list[Conferen
     return [Conferencia("h_final · wteᵀ (relativa ao maior logit)", float(diferenca), 0.0, 1e-5)]
 
 
-def economia(modelo: Modelo) -> Quadro:
+def economia(modelo: Modelo, pontas: dict) -> Quadro:
     """Parâmetros com a cabeça amarrada e com ela solta, e que parte deles é uma wte."""
-    uma = modelo.V * modelo.d
-    amarrado = sum(p.numel() for p in modelo.completo().parameters())
-    if entrada.matrizes_das_pontas(modelo)[1] is not None and modelo.cabeca != "amarrada":
+    uma, amarrado = modelo.V * modelo.d, pontas["parametros"]
+    if pontas["tem_saida"] and modelo.cabeca != "amarrada":
         amarrado -= uma
     linhas = [
         ["amarrado (uma matriz)", amarrado, uma / amarrado],
@@ -735,11 +768,11 @@ def proximos_tokens(modelo: Modelo, passagem: entrada.Passagem, k: int) -> Quadr
 # --- seções 7 e 8 ------------------------------------------------------------------------
 
 
-def correcoes(gpt2: Tokenizador) -> Quadro:
-    """O que a listagem da apostila supõe, o que se mede aqui, e o que o laboratório faz."""
+def correcoes(gpt2: Tokenizador, zeros: tuple[int, int]) -> Quadro:
+    """O que a listagem da apostila supõe, o que se mede aqui, e o que o laboratório faz. `zeros` são
+    os endereços de dois tensores no dispositivo meta."""
     gato = gpt2.ids(" gato")
     frase = gpt2.ids("O Brasil é gigante")
-    zeros = entrada.endereco_no_meta()
     pedacos = " + ".join(map(visivel, gpt2.pedacos(" gato")))
     linhas = [
         [
@@ -785,11 +818,12 @@ def correcoes(gpt2: Tokenizador) -> Quadro:
     )
 
 
-def tamanhos() -> tuple[Quadro, list[Conferencia]]:
-    """(quadro, conferências) dos quatro GPT-2, contados no dispositivo meta."""
+def tamanhos(contas: dict[str, dict[str, int]]) -> tuple[Quadro, list[Conferencia]]:
+    """(quadro, conferências) dos quatro GPT-2. `contas`: {tamanho: {peça: parâmetros}}, contados no
+    dispositivo meta."""
     linhas, conferencias = [], []
     for t in arquitetura.TAMANHOS.values():
-        conta, a_mao = arquitetura.contar(t.nome), arquitetura.formula(t)
+        conta, a_mao = contas[t.nome], arquitetura.formula(t)
         total, bytes_ = sum(conta.values()), 4 * (conta["wte"] + conta["wpe"])
         maior, _forma = arquitetura.maior_matriz(t)
         linhas.append(

@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from nucleo import arquitetura, gpt2_medido, graficos, tabela_posicoes
+from nucleo import arquitetura, gpt2_medido, preguica, tabela_posicoes
 from nucleo import experimentos_02 as exp
 from nucleo.modelos import Modelo
 from nucleo.unidades import decimal, inteiro
+
+graficos = preguica.modulo("nucleo.graficos")
 
 
 def analogias(conjunto: exp.Conjunto, nome: str):
@@ -78,9 +80,8 @@ def ortogonais(gauss: np.ndarray, acaso: np.ndarray, modelo: Modelo):
     return graficos.histogramas(grupos, titulo, "cosseno", marcas)
 
 
-def pecas():
-    """Onde moram os parâmetros dos quatro GPT-2, em partes de 100."""
-    contas = {n: arquitetura.contar(n) for n in arquitetura.TAMANHOS}
+def pecas(contas: dict[str, dict[str, int]]):
+    """Onde moram os parâmetros dos quatro GPT-2, em partes de 100. `contas`: {tamanho: {peça: n}}."""
     # A LayerNorm não chega a 0,1 %: na figura seria um nome sem barra.
     partes = {
         p if p in ("wte", "wpe") else f"{p}, todas as camadas": [

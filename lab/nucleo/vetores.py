@@ -176,17 +176,24 @@ def _responder(notas: np.ndarray, onde: np.ndarray, perguntas: np.ndarray) -> Ac
     # notas (u, V); onde (n, 3): que linhas de notas cada pergunta soma.
     livre = np.empty(len(perguntas), dtype=np.int64)
     sem = np.empty(len(perguntas), dtype=np.int64)
-    buffer = np.empty(notas.shape[1], dtype=np.float32)
-    for n, (ia, ib, ic) in enumerate(onde):
-        np.subtract(notas[ib], notas[ia], out=buffer)  # (V,)
-        buffer += notas[ic]
-        primeiro = buffer.argmax()  # argmax devolve o menor id no empate: a nossa regra
-        livre[n] = primeiro
+    passo = np.empty(notas.shape[1], dtype=np.float32)  # nota de b − nota de a, (V,)
+    buffer = np.empty_like(passo)
+    par = None
+    for n, (ia, ib, ic) in enumerate(onde.tolist()):
+        if (ia, ib) != par:  # as perguntas vêm agrupadas: o mesmo par serve a muitas
+            par = ia, ib
+            np.subtract(notas[ib], notas[ia], out=passo)
+        np.add(passo, notas[ic], out=buffer)  # (V,) + (V,) -> (V,)
         entradas = perguntas[n, :3]
-        if primeiro in entradas:
-            buffer[entradas] = -np.inf
-            primeiro = buffer.argmax()
-        sem[n] = primeiro
+        delas = buffer[entradas]  # (3,)
+        buffer[entradas] = -np.inf
+        sem[n] = melhor = buffer.argmax()  # argmax devolve o menor id no empate: a nossa regra
+        # Com tudo permitido, só uma das três entradas pode tirar o lugar dela.
+        alta = delas.max()
+        if alta >= buffer[melhor]:
+            da_vez = entradas[delas == alta].min()
+            melhor = min(melhor, da_vez) if alta == buffer[melhor] else da_vez
+        livre[n] = melhor
     return Acertos(livre, sem)
 
 
