@@ -83,14 +83,14 @@ def medir(rapido: bool = False) -> Assunto:
     uma = {nome: (lambda b=b: b([int(next(fila))])) for nome, b in buscas.items()}
     no_torch = torch.from_numpy(tabela)
     leituras = {"somar no numpy": tabela.sum, "somar no torch": no_torch.sum}
-    medidas = alternar(uma | leituras, 5 if rapido else 41)
+    medidas = alternar(uma | leituras, 5 if rapido else 201)
     lidas = [m for m in medidas if m.nome in leituras]
     menor = min(lidas, key=lambda m: m.mediana)
     medidas = [m for m in medidas if m not in lidas]
     medidas.append(type(menor)(MEMORIA, menor.segundos))
     # O gensim não tem busca em lote: mil vezes uma.
     em_lote = {MIL + nome: (lambda b=b: b(mil)) for nome, b in buscas.items()}
-    medidas += alternar(em_lote, 1 if rapido else 3)
+    medidas += alternar(em_lote, 1 if rapido else 7)
     a = Assunto("vizinhos", f"Os {K} vizinhos: uma consulta e {len(mil)}", NOSSO, medidas)
     a.criterio("uma consulta / a do gensim", a.razao(NOSSO, GENSIM), 1.0)
     a.criterio("uma consulta / ler wte uma vez", a.razao(NOSSO, MEMORIA), 1.5)

@@ -39,10 +39,12 @@ def cossenos(tabela: np.ndarray, vetor: np.ndarray, normas: np.ndarray) -> np.nd
 
     Uma só passagem pela tabela: o produto matriz-vetor, dividido pelas normas já prontas.
     """
-    produtos = tabela @ vetor.astype(np.float32, copy=False)  # (V, d) @ (d,) -> (V,)
+    notas = tabela @ vetor.astype(np.float32, copy=False)  # (V, d) @ (d,) -> (V,)
     tamanho = np.float32(np.sqrt(float(vetor @ vetor)))
     # Linha ou vetor nulo: divide por 1 e fica 0, em vez de espalhar NaN pelo ranking.
-    return produtos / np.where(normas > 0, normas, 1) / (tamanho if tamanho > 0 else 1)
+    notas /= normas if normas.all() else np.where(normas > 0, normas, 1)
+    notas /= tamanho if tamanho > 0 else 1
+    return notas
 
 
 def mais_altos(notas: np.ndarray, k: int, excluir: tuple[int, ...] = ()) -> np.ndarray:
@@ -53,17 +55,17 @@ def mais_altos(notas: np.ndarray, k: int, excluir: tuple[int, ...] = ()) -> np.n
     """
     if k < 1:
         raise ValueError(f"k precisa ser pelo menos 1, e veio {k}")
-    if excluir:
-        notas = notas.copy()
-        notas[list(excluir)] = -np.inf
-    k = min(k, notas.size - len(set(excluir)))
-    if k <= 0:
-        return np.empty(0, dtype=np.int64)
+    fora = set(excluir)
+    if fora:
+        # Pedir uns lugares a mais e riscar os excluídos dispensa copiar as notas.
+        lista = mais_altos(notas, k + len(fora))
+        return np.array([i for i in lista.tolist() if i not in fora][:k], dtype=np.int64)
+    k = min(k, notas.size)
     # A k-ésima nota serve de corte; quem empata com ela ainda disputa pelo id. Achá-la entre os
-    # máximos de trechos basta para um corte por baixo, e deixa quase ninguém para ordenar.
-    trecho = 64 if notas.size > 128 * k else 1
-    inteiros = notas.size // trecho * trecho
-    maximos = notas[:inteiros].reshape(-1, trecho).max(1)  # (V,) -> (V/64,)
+    # máximos de grupos de 64 basta para um corte por baixo, e deixa quase ninguém para ordenar.
+    grupo = 64 if notas.size > 128 * k else 1
+    inteiros = notas.size // grupo * grupo
+    maximos = notas[:inteiros].reshape(grupo, -1).max(0)  # (V,) -> (64, V/64) -> (V/64,)
     corte = np.partition(maximos, -k)[-k]
     candidatos = np.flatnonzero(notas >= corte)  # (V,) -> (≥k,)
     ordem = np.lexsort((candidatos, -notas[candidatos]))
@@ -82,24 +84,61 @@ def vizinhos(
     return [(int(i), float(notas[i])) for i in mais_altos(notas, k, excluir)]
 
 
+_CONSULTAS, _LINHAS, _GRUPO = 1024, 8192, 64  # um azulejo: tantas consultas contra tantas linhas
+
+
 def muitos_vizinhos(
     tabela: np.ndarray, consultas: np.ndarray, k: int, normas: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Os k vizinhos de muitas consultas de uma vez: (n, d) -> ids (n, k) e cossenos (n, k).
 
-    Em blocos: o produto de matrizes lê a tabela uma vez por bloco, e não uma por consulta.
+    Em azulejos de linhas × consultas: o produto de matrizes lê a tabela uma vez para muitas
+    consultas, e as notas são peneiradas antes de sair do cache. Erros: `ValueError` se k < 1.
     """
-    ids = np.empty((len(consultas), min(k, len(tabela))), dtype=np.int64)
-    notas_delas = np.empty(ids.shape, dtype=np.float32)
-    inversos = 1 / np.where(normas > 0, normas, 1)  # (V,)
-    tamanhos = np.sqrt(np.einsum("nd,nd->n", consultas, consultas))
-    for i in range(0, len(consultas), 256):
-        notas = consultas[i : i + 256] @ tabela.T  # (b, d) @ (d, V) -> (b, V)
-        notas *= inversos
-        for j, linha in enumerate(notas, i):
-            ids[j] = mais_altos(linha, k)
-            notas_delas[j] = linha[ids[j]] / (tamanhos[j] if tamanhos[j] > 0 else 1)
-    return ids, notas_delas
+    if k < 1:
+        raise ValueError(f"k precisa ser pelo menos 1, e veio {k}")
+    k = min(k, len(tabela))
+    ids = np.empty((len(consultas), k), dtype=np.int64)
+    notas = np.empty(ids.shape, dtype=np.float32)
+    inversos = (1 / np.where(normas > 0, normas, 1)).astype(np.float32)  # (V,)
+    for i in range(0, len(consultas), _CONSULTAS):
+        q = consultas[i : i + _CONSULTAS].astype(np.float32, copy=False)  # (b, d)
+        tamanhos = np.sqrt(np.einsum("bd,bd->b", q, q))[:, None]
+        ids[i : i + len(q)], altas = _melhores(tabela, q, k, inversos)
+        notas[i : i + len(q)] = altas / np.where(tamanhos > 0, tamanhos, 1)
+    return ids, notas
+
+
+def _melhores(
+    tabela: np.ndarray, q: np.ndarray, k: int, inversos: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    # (V, d), (b, d) -> ids (b, k) e notas (b, k). De cada grupo de 64 linhas guarda-se a nota máxima:
+    # a k-ésima maior nota nunca fica abaixo do k-ésimo maior máximo, e quase todo grupo cai aí.
+    b, V, coluna = len(q), len(tabela), np.ascontiguousarray(q.T)
+    azulejo = np.empty((_LINHAS, b), dtype=np.float32)
+    grupos = azulejo.reshape(-1, _GRUPO, b)  # (8192, b) -> (128, 64, b), a mesma memória
+    maiores = np.full((k, b), -np.inf, dtype=np.float32)  # os k maiores máximos até aqui
+    passaram = []  # (consulta, id, nota) de quem ficou na peneira
+    for j in range(0, V, _LINHAS):
+        linhas = tabela[j : j + _LINHAS]  # (c, d)
+        np.matmul(linhas, coluna, out=azulejo[: len(linhas)])  # (c, d) @ (d, b) -> (c, b)
+        azulejo[: len(linhas)] *= inversos[j : j + _LINHAS, None]
+        azulejo[len(linhas) :] = -np.inf  # o que sobra do último azulejo não disputa
+        maximos = grupos.max(1)  # (128, 64, b) -> (128, b)
+        # (k + 128, b) -> (k, b)
+        maiores = np.partition(np.concatenate([maiores, maximos]), -k, axis=0)[-k:]
+        corte = maiores.min(0)  # (b,)
+        grupo, qual = np.nonzero(maximos >= corte)  # (g,), (g,)
+        notas = grupos[grupo, :, qual]  # (g, 64)
+        par, lugar = np.nonzero(notas >= corte[qual][:, None])
+        passaram.append((qual[par], j + grupo[par] * _GRUPO + lugar, notas[par, lugar]))
+    qual, ids, notas = (np.concatenate(x) for x in zip(*passaram, strict=True))
+    # O corte subiu desde os primeiros azulejos; e onde ele ainda é −∞ há linhas que não existem.
+    ficam = np.flatnonzero((notas >= maiores.min(0)[qual]) & (ids < V))
+    ordem = ficam[np.lexsort((ids[ficam], -notas[ficam], qual[ficam]))]  # empates pelo menor id
+    inicio = np.searchsorted(qual[ordem], np.arange(b))  # (b,): onde começa cada consulta
+    ordem = ordem[inicio[:, None] + np.arange(k)]  # -> (b, k): as k primeiras de cada uma
+    return ids[ordem], notas[ordem]
 
 
 def vetor_da_analogia(
