@@ -4,7 +4,7 @@ O que você vai ver: ids que não significam nada, vetores que significam, a ana
 rei − homem + mulher com e sem as palavras de entrada, posições aprendidas, a soma que entra
 no modelo e a prova de que entrada e saída são a mesma matriz. Um banner por seção da apostila.
 
-Quanto demora: cerca de 20 s (na primeira vez, mais o preparo do modelo).
+Quanto demora: cerca de 15 s na primeira vez (mais o preparo do modelo); nas outras, 8 s.
 Como rodar:    python lab/02_embeddings.py                        tudo
                python lab/02_embeddings.py --secao 2 --palavra dog
                python lab/02_embeddings.py --analogia bigger big small
@@ -29,9 +29,7 @@ SECOES = {
 }
 
 # A linha de comando vem antes das bibliotecas pesadas: --help responde na hora.
-import os
-
-from aula import Aula, inteiro_entre
+from aula import Aula, inteiro_entre, opcao_ao_vivo
 
 
 def opcoes(p):
@@ -43,10 +41,7 @@ def opcoes(p):
         "--top", type=inteiro_entre(1, 100), default=QUANTOS_VIZINHOS, help="quantos vizinhos"
     )
     p.add_argument("--sem-espaco", action="store_true", help="usa a palavra sem o espaço da frente")
-    p.add_argument(
-        "--ao-vivo", action="store_true", default=bool(os.environ.get("LAB_AO_VIVO")),
-        help="pergunta ao transformers agora, mesmo o que ele já respondeu",
-    )  # fmt: skip
+    opcao_ao_vivo(p)
 
 
 aula = Aula("02_embeddings", __doc__, SECOES, opcoes)

@@ -99,6 +99,16 @@ def inteiro_entre(menor: int, maior: int) -> Callable[[str], int]:
     return tipo
 
 
+def opcao_ao_vivo(analisador: argparse.ArgumentParser) -> None:
+    """Acrescenta --ao-vivo, para as lições que lembram o que a biblioteca respondeu (nucleo.memoria)."""
+    analisador.add_argument(
+        "--ao-vivo",
+        action="store_true",
+        default=bool(os.environ.get("LAB_AO_VIVO")),
+        help="pergunta ao transformers agora, mesmo o que ele já respondeu",
+    )
+
+
 # --- a aula ----------------------------------------------------------------------------
 
 

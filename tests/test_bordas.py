@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import LAB, RAIZ, erro_gentil, rodar
-from nucleo import gpt2_medido, modelos, saida, smollm2, tokens
+from nucleo import arquitetura, gpt2_medido, modelos, saida, smollm2, tokens
 from nucleo.erros import ErroDoUsuario
 from nucleo.saida import Caderno
 from test_modelos import montar, salvar, tokenizador_em
@@ -64,7 +64,7 @@ def test_tabela_de_verdade_em_cada_largura(tela, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "argv", ["x", "--saida", str(tmp_path), "--sem-graficos"])
     a = aula.Aula("x", "Título.", {1: "um"}, usa_modelo=False)
     sys.excepthook = sys.__excepthook__
-    quadro, _ = exp.tamanhos()
+    quadro, _ = exp.tamanhos(arquitetura.perguntar_contas())
     capsys.readouterr()
     a.quadro("t", quadro)
     visto = capsys.readouterr().out

@@ -41,11 +41,13 @@ class Resposta:
 
 
 class Memoria:
-    """As respostas guardadas. Com `ao_vivo`, pergunta sempre, e guarda a resposta nova."""
+    """As respostas guardadas, na pasta `respostas` do cache (`LAB_RESPOSTAS` muda o lugar). Com
+    `ao_vivo`, pergunta sempre, e guarda a resposta nova."""
 
     def __init__(self, ao_vivo: bool = False, pasta: Path | None = None):
         self._ao_vivo = ao_vivo
-        self._pasta = pasta or caminhos.cache() / "respostas"
+        escolhida = os.environ.get("LAB_RESPOSTAS")
+        self._pasta = pasta or (Path(escolhida) if escolhida else caminhos.cache() / "respostas")
 
     def perguntar(
         self, pergunta: Callable[..., dict], *argumentos, modelo: Modelo | None = None
