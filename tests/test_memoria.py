@@ -147,6 +147,9 @@ def estragos(bom: bytes) -> dict[str, bytes]:
         "pickle": pickle.dumps({"n": 1}),
         "sem metadados": bom.replace(b'"resposta"', b'"respostA"'),
         "JSON torto": bom.replace(b"valor", b"va\\\\r"),
+        "um bit trocado na matriz": bom[:-1] + bytes([bom[-1] ^ 1]),
+        "um campo trocado": bom.replace(b'\\"n\\": 1', b'\\"n\\": 7'),
+        "sem um campo": bom.replace(b'\\"nada\\": null, ', b"               "),
     }
 
 
@@ -156,7 +159,9 @@ def test_arquivo_estragado_e_como_nao_ter_arquivo(qual, perguntas, modelo, tmp_p
     m = Memoria(pasta=casa)
     m.perguntar(perguntas.pergunta, [1], modelo=modelo)
     (arquivo,) = respostas(casa)
-    arquivo.write_bytes(estragos(arquivo.read_bytes())[qual])
+    bom = arquivo.read_bytes()
+    arquivo.write_bytes(estragos(bom)[qual])
+    assert arquivo.read_bytes() != bom
     r = m.perguntar(perguntas.pergunta, [1], modelo=modelo)
     assert not r.lembrada and r.valor["n"] == 1
     assert m.perguntar(perguntas.pergunta, [1], modelo=modelo).lembrada  # trocado por um bom

@@ -85,6 +85,15 @@ def _chave(pergunta: Callable, argumentos: tuple, modelo: Modelo | None) -> str:
     return hashlib.sha256(json.dumps(partes, default=str).encode()).hexdigest()[:24]
 
 
+def _selo(dito: dict, matrizes: dict[str, np.ndarray]) -> str:
+    # Um bit trocado no disco passaria por resposta: o selo o acusa.
+    soma = hashlib.sha256(json.dumps(dito, sort_keys=True).encode())
+    for nome in sorted(matrizes):
+        m = matrizes[nome]
+        soma.update(f"{nome} {m.dtype} {m.shape} ".encode() + m.tobytes())
+    return soma.hexdigest()
+
+
 def _ler(arquivo: Path, versoes: dict[str, str]) -> Resposta | None:
     # Cortado, de outro formato, sem permissão: pergunta-se de novo, e o arquivo é trocado.
     if not arquivo.is_file():
@@ -93,9 +102,11 @@ def _ler(arquivo: Path, versoes: dict[str, str]) -> Resposta | None:
 
     try:
         with safe_open(arquivo, framework="np") as aberto:
-            dito = json.loads(aberto.metadata()["resposta"])
-            # Um zero-dimensional não vem aqui: números vão no JSON.
+            metadados = aberto.metadata()
             matrizes = {nome: aberto.get_tensor(nome) for nome in aberto.keys()}  # noqa: SIM118
+        dito = json.loads(metadados["resposta"])
+        if metadados["selo"] != _selo(dito, matrizes):
+            return None
         return Resposta(dito["valor"] | matrizes, dito["quando"], versoes, True)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError):
         return None
@@ -107,9 +118,11 @@ def _gravar(arquivo: Path, resposta: Resposta) -> None:
     matrizes = {
         n: np.ascontiguousarray(v) for n, v in resposta.valor.items() if isinstance(v, np.ndarray)
     }
+    # Pelo JSON e de volta: o selo é do que se vai ler, e não de tuplas que viram listas.
     resto = {n: v for n, v in resposta.valor.items() if n not in matrizes}
-    dito = json.dumps({"valor": resto, "quando": resposta.quando})
-    conteudo = save(matrizes, metadata={"resposta": dito})
+    dito = json.loads(json.dumps({"valor": resto, "quando": resposta.quando}))
+    metadados = {"resposta": json.dumps(dito), "selo": _selo(dito, matrizes)}
+    conteudo = save(matrizes, metadata=metadados)
     arquivo.parent.mkdir(parents=True, exist_ok=True)
     # Ao lado e trocando o nome no fim: quem lê ao mesmo tempo vê a antiga ou a nova, inteiras.
     numero, parcial = tempfile.mkstemp(prefix=".parcial-", dir=arquivo.parent)
