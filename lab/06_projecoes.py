@@ -5,7 +5,7 @@ distorce, em números; o que muda quando só a semente muda; ruído puro que tam
 aglomerados; e um veredito: que frases sobre a figura sobrevivem a todos os desenhos. No fim,
 uma página interativa e os arquivos do Embedding Projector. Capítulo 6, seção 6.7.
 
-Quanto demora: cerca de 1 minuto (uns 20 s são o UMAP se compilando).
+Quanto demora: cerca de 1 minuto na primeira vez (uns 20 s são o UMAP se compilando); depois, 45 s.
 Como rodar:    python lab/06_projecoes.py                            tudo
                python lab/06_projecoes.py --grupo animais --grupo cores --secao 2
                python lab/06_projecoes.py --arquivo meus_grupos.json

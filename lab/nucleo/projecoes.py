@@ -4,8 +4,11 @@ Convenções: `X` é (n, d), um ponto por linha; `Y` é (n, 2), o desenho; `D` �
 distâncias euclidianas. Nas linhas normalizadas, ordenar por distância é ordenar por cosseno.
 """
 
+import contextlib
+import sys
 import warnings
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -85,13 +88,29 @@ def umap(X: np.ndarray, vizinhos: int, semente: int, inicio: str = "spectral") -
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from umap import UMAP
-
+        UMAP = _umap_que_lembra()
         comeco = pca(X).astype(np.float32) if inicio == "pca" else inicio
         # Uma linha de execução só: com semente, o UMAP só é repetível assim.
         return UMAP(
             n_neighbors=vizinhos, random_state=semente, init=comeco, n_jobs=1
         ).fit_transform(X)
+
+
+@cache
+def _umap_que_lembra():
+    # A classe UMAP. Ela compila umas funções a cada processo, por uns 15 s; o numba sabe guardar em
+    # disco o que compila, e aqui se pede isso para todas. Onde ele não puder, compila-se de novo.
+    from umap import UMAP
+
+    with contextlib.suppress(Exception):
+        from numba.core.dispatcher import Dispatcher
+
+        for nome, modulo in list(sys.modules.items()):
+            if nome.split(".")[0] in ("umap", "pynndescent"):
+                for funcao in [f for f in vars(modulo).values() if isinstance(f, Dispatcher)]:
+                    with contextlib.suppress(Exception):  # sem pasta onde gravar, por exemplo
+                        funcao.enable_caching()
+    return UMAP
 
 
 @dataclass
