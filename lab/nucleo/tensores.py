@@ -6,11 +6,13 @@ posição, mapeamos em memória só o pedaço que interessa: o sistema operacion
 as páginas que forem tocadas e mais nada. Formato: https://github.com/huggingface/safetensors
 """
 
+import contextlib
 import json
 import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -85,9 +87,19 @@ def interpretar_cabecalho(bruto: bytes, arquivo: Path | str, tamanho: int) -> di
     return tensores
 
 
+def _abrir(arquivo: Path) -> BinaryIO:
+    # O Linux costuma ler adiante, uns 8 MB depois do que se pediu: aqui, o que vem depois de wte e
+    # wpe são blocos que ninguém quer. O aviso vale para este arquivo aberto e para mais ninguém.
+    f = arquivo.open("rb", buffering=0)
+    if hasattr(os, "posix_fadvise"):
+        with contextlib.suppress(OSError):  # um disco que não aceita conselhos lê do jeito dele
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+    return f
+
+
 def recusar_ponteiro(arquivo: Path) -> None:
     """Erros: `ErroDoUsuario` se o arquivo é o bilhete que o Git LFS deixa no lugar do verdadeiro."""
-    with arquivo.open("rb") as f:
+    with _abrir(arquivo) as f:
         if f.read(len(_PONTEIRO_LFS)) != _PONTEIRO_LFS:
             return
     raise ErroDoUsuario(
@@ -107,7 +119,7 @@ def ler_cabecalho(arquivo: Path) -> dict[str, Tensor]:
         raise _estragado(arquivo, "não é um arquivo comum")  # um FIFO faria a leitura esperar
     tamanho = arquivo.stat().st_size
     recusar_ponteiro(arquivo)
-    with arquivo.open("rb") as f:
+    with _abrir(arquivo) as f:
         inicio = f.read(8)
         if tamanho < 10:
             raise _estragado(arquivo, f"ele tem só {tamanho} bytes")
@@ -182,7 +194,8 @@ def ler(t: Tensor) -> np.ndarray:
         return np.memmap(t.arquivo, dtype="<f4", mode="r", offset=t.inicio, shape=t.forma)
     # Daqui em diante há uma cópia; lida direto no lugar, e não por um mapa, ela ocupa memória uma vez.
     quantos = int(np.prod(t.forma, dtype=np.int64))
-    bruto = np.fromfile(t.arquivo, _TIPOS[t.tipo], quantos, offset=t.inicio).reshape(t.forma)
+    with _abrir(t.arquivo) as f:
+        bruto = np.fromfile(f, _TIPOS[t.tipo], quantos, offset=t.inicio).reshape(t.forma)
     if t.tipo == "BF16":
         # bfloat16 é a metade de cima de um float32: 16 bits à esquerda e está pronto.
         pronto = (bruto.astype(np.uint32) << 16).view(np.float32)
