@@ -53,7 +53,7 @@ clean: ## apaga o ambiente, os caches e o que as lições escreveram
 $(VENV)/.instalado: requirements.txt requirements-opcionais.txt
 	$(PYTHON) -m venv $(VENV)
 	"$(PY)" -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	@"$(PY)" -m pip install --quiet --disable-pip-version-check -r requirements-opcionais.txt || echo "O UMAP nao instalou: as licoes seguem sem ele."
+	@"$(PY)" -m pip install --quiet --disable-pip-version-check -r requirements-opcionais.txt || echo "O UMAP não instalou: as lições seguem sem ele."
 	@touch "$@"
 
 $(VENV)/.instalado-dev: requirements-dev.txt requirements.txt $(VENV)/.instalado

@@ -69,7 +69,7 @@ biblioteca = exp.Biblioteca(modelo, Memoria(aula.args.ao_vivo), aula.diga)
 # As palavras de quem está ao teclado são resolvidas já: um engano aparece agora, não no meio.
 com_espaco = not aula.args.sem_espaco
 pedidas = [tok.linha(p, com_espaco) for p in aula.args.palavra or []]
-trio = [tok.linha(p, com_espaco) for p in aula.args.analogia or []]
+trio = [tok.linha(p, com_espaco, "--analogia") for p in aula.args.analogia or []]
 for forma in [*pedidas, *trio]:
     aula.diga(exp.qual_linha(tok, forma, com_espaco))
 if (pedidas or trio) and aula.args.secao and not {2, 3} & set(aula.args.secao):
@@ -187,7 +187,9 @@ if aula.secao(4):
     # Quem não tem wpe (RoPE) passa a vez ao mini; o nome de quem mediu vai em cada tabela.
     dono = exp.dono_da_wpe(modelo)
     if modelo.wpe is None:
-        quem = f"Medimos no **{dono.nome}**." if dono else "O mini não está nesta cópia."
+        quem = "O mini, que tem, não está nesta cópia."
+        if dono:
+            quem = f"Medimos no **{dono.nome}**, o GPT-2 pequeno que vem no repositório."
         aula.diga(f"**{modelo.nome} não tem wpe**: gira Q e K (RoPE, apostila 06, 6.6). {quem}")
     if dono is not None:
         wpe = exp.tabela_de_posicoes(dono)  # (n_ctx, d)

@@ -168,7 +168,9 @@ class Aula:
             "--saida", help="pasta das saídas (padrão: outputs/" + self.nome + ")"
         )
         analisador.add_argument(
-            "--sem-graficos", action="store_true", help="não desenha as figuras"
+            "--sem-graficos",
+            action="store_true",
+            help="não desenha figuras (as da execução anterior saem)",
         )
         analisador.add_argument(
             "--codigo", action="store_true", help="mostra a função que acabou de rodar"
@@ -459,16 +461,19 @@ class Aula:
             )
         for c in falhas:
             self._console.print(_rotulado("Não confere:", "bold red", c.nome))
+        fizemos = contado(tabelas, "tabela")
+        if figuras:
+            fizemos += " e " + contado(figuras, "figura")
         self._console.print(
-            f"{contado(tabelas, 'tabela')} e {contado(figuras, 'figura')} em {_curto(self.pasta)} "
-            f"(comece por relatorio.md) · {decimal(segundos, 1)} s",
+            f"{fizemos} em {_curto(self.pasta)} (comece por relatorio.md) · {decimal(segundos, 1)} s",
             highlight=False,
         )
         if self.args.secao and not self.args.saida:
-            self._console.print(
-                f"Só as seções pedidas: o relatório completo continua em {_curto(self.pasta.parent)}.",
-                highlight=False,
-            )
+            inteira = self.pasta.parent
+            onde = f"a lição inteira, sem --secao, grava em {_curto(inteira)}"
+            if (inteira / "relatorio.md").is_file():
+                onde = f"o relatório completo continua em {_curto(inteira)}"
+            self._console.print(f"Só as seções pedidas: {onde}.", highlight=False)
         sys.excepthook = sys.__excepthook__
 
     # --- quando algo dá errado ---

@@ -52,5 +52,7 @@ def barra(feito: int, total: int, o_que: str) -> None:
 
 def rode(frase: str, comando: str) -> None:
     """Uma frase e, na linha de baixo, o comando inteiro: dá para copiar mesmo numa tela estreita."""
+    from aula import com_este_python
+
     diga(frase)
-    tela.print(Text("  " + comando, style="cyan"), soft_wrap=True)
+    tela.print(Text("  " + com_este_python(comando), style="cyan"), soft_wrap=True)

@@ -582,32 +582,35 @@ def partes_da_entrada(modelo: Modelo, ids: list[int]) -> Quadro:
 
 class Biblioteca:
     """O que a lição pergunta ao transformers: cada coisa uma vez só nesta execução, e nas próximas
-    vem da `Memoria`. `avisar(texto)` diz, na primeira lembrança, de quando ela é."""
+    vem da `Memoria`. `avisar(texto)` diz de quando é cada resposta lembrada."""
 
     def __init__(self, modelo: Modelo, memoria: Memoria, avisar: Callable[[str], None]):
         self._modelo, self._memoria, self._avisar = modelo, memoria, avisar
         self._feitas: dict = {}
-        self._disse = False
+        self._como_repetir = " `--ao-vivo` mede de novo."  # dito uma vez
 
-    def _perguntar(self, pergunta: Callable, *argumentos, modelo: Modelo | None = None) -> dict:
+    def _perguntar(
+        self, o_que: str, pergunta: Callable, *argumentos, modelo: Modelo | None = None
+    ) -> dict:
         chave = (pergunta, modelo and modelo.nome, repr(argumentos))
         if chave not in self._feitas:
             r = self._memoria.perguntar(pergunta, *argumentos, modelo=modelo)
             self._feitas[chave] = r.valor
-            if r.lembrada and not self._disse:
-                self._disse = True
-                versoes = ", ".join(f"{nome} {v}" for nome, v in r.versoes.items())
+            if r.lembrada:
+                versoes = " e ".join(f"{nome} {v}" for nome, v in r.versoes.items())
                 self._avisar(
-                    f"O que só a biblioteca sabe ({versoes}) ela já respondeu aqui, em {r.quando}, sobre "
-                    "este mesmo arquivo: uso as respostas guardadas. `--ao-vivo` pergunta de novo."
+                    f"**Guardado**, e não medido agora: {o_que}. Resposta do {versoes}, neste computador, "
+                    f"em {r.quando}.{self._como_repetir}"
                 )
+                self._como_repetir = ""
         return self._feitas[chave]
 
     def passagem(self, ids: list[int]) -> entrada.Passagem | None:
         """A passagem da frase pelo modelo inteiro; None, com o porquê dito, se só as tabelas
         estiverem em disco."""
         try:
-            dito = self._perguntar(entrada.perguntar_passagem, ids, modelo=self._modelo)
+            o_que = f"o que o {self._modelo.nome} inteiro calcula para a frase"
+            dito = self._perguntar(o_que, entrada.perguntar_passagem, ids, modelo=self._modelo)
         except ErroDoUsuario as erro:
             self._avisar(f"{erro.o_que} {erro.por_que} {erro.o_que_fazer}")
             return None
@@ -616,20 +619,24 @@ class Biblioteca:
 
     def pontas(self) -> dict:
         """As respostas de `entrada.perguntar_pontas`."""
-        return self._perguntar(entrada.perguntar_pontas, modelo=self._modelo)
+        o_que = f"o que as duas matrizes do {self._modelo.nome}, na memória, respondem"
+        return self._perguntar(o_que, entrada.perguntar_pontas, modelo=self._modelo)
 
     def limite(self, dono: Modelo) -> str:
         """A mensagem de `entrada.tropeco_no_limite`."""
-        return self._perguntar(entrada.perguntar_limite, modelo=dono)["mensagem"]
+        o_que = f"o erro do {dono.nome} com um token a mais do que cabe"
+        return self._perguntar(o_que, entrada.perguntar_limite, modelo=dono)["mensagem"]
 
     def enderecos_no_meta(self) -> tuple[int, int]:
         """Os de `entrada.endereco_no_meta`."""
-        um, outro = self._perguntar(entrada.perguntar_meta)["enderecos"]
+        o_que = "os endereços de dois tensores no dispositivo meta"
+        um, outro = self._perguntar(o_que, entrada.perguntar_meta)["enderecos"]
         return um, outro
 
     def contas(self) -> dict[str, dict[str, int]]:
         """{tamanho: {peça: parâmetros}} dos quatro GPT-2, montados no dispositivo meta."""
-        return self._perguntar(arquitetura.perguntar_contas)
+        o_que = "as contas dos quatro GPT-2, montados no dispositivo meta"
+        return self._perguntar(o_que, arquitetura.perguntar_contas)
 
 
 def conferir_h0(modelo: Modelo, ids: list[int], passagem: entrada.Passagem) -> Conferencia:

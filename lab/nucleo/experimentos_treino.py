@@ -211,7 +211,10 @@ class Caminhos:
         nomes = {1: "norma, entrada", 2: "norma, saída", 3: "cosseno entre os dois"}
         series = {nome: (passos, [linha[i] for linha in self.linhas]) for i, nome in nomes.items()}
         titulo = "Dois gradientes na mesma matriz"
-        return graficos.curvas(series, titulo, "passo do treino", "norma e cosseno", zero=True)
+        # Poucos pontos com uma reta no meio pareceriam uma curva medida: cada um leva a sua marca.
+        return graficos.curvas(
+            series, titulo, "passo do treino", "norma e cosseno", zero=True, marcador="o"
+        )
 
 
 # --- ato 3: amarrada contra solta ---------------------------------------------------------

@@ -38,6 +38,7 @@ def lado_a_lado(c: Conjunto, desenhos: dict[str, np.ndarray], nome: str) -> Figu
         eixos = figura.subplots(1, len(desenhos), squeeze=False)[0]
         for eixo, (metodo, Y) in zip(eixos, desenhos.items(), strict=True):
             _nuvem(eixo, Y, c.rotulos, c.grupos, 60)
+            _moldura(eixo)
             eixo.set_title(metodo)
         marcas, rotulos = eixos[0].get_legend_handles_labels()
         figura.legend(marcas, rotulos, loc="outside lower center", ncols=6)
@@ -92,11 +93,15 @@ def controle(ctl: Controle, desenhos: dict[str, np.ndarray], partes: list, grupo
         eixos = figura.subplots(1, len(desenhos) + 1)
         for eixo, titulo, parte in zip(eixos[:-1], desenhos, partes, strict=True):
             _nuvem(eixo, desenhos[titulo], parte, [""] * (parte.max() + 1), 46)
+            _moldura(eixo)
             eixo.set_title(titulo, fontsize=15)
+            eixo.set_xlabel("cor: o aglomerado que o k-means achou", fontsize=12)
         Y, t = ctl.lda, ctl.treino
         _nuvem(eixos[-1], Y[t], ctl.rotulos[t], grupos, 46)
         fora = eixos[-1].scatter(*Y[~t].T, s=36, c="0.35", marker="x", linewidths=1.2)
+        _moldura(eixos[-1])
         eixos[-1].set_title("rótulos sorteados: LDA", fontsize=15)
+        eixos[-1].set_xlabel("cor: o rótulo sorteado", fontsize=12)
         eixos[-1].legend([fora], ["pontos de fora"], loc="best")
         figura.suptitle("Nada disto existe: ruído e rótulos sorteados", fontsize=17, weight="bold")
     return figura

@@ -208,8 +208,15 @@ def aceite(nomes: list[str], fracoes: list[float]) -> Figure:
     return figura
 
 
-def pilhas(rotulos: list[str], partes: dict[str, list[float]], titulo: str, eixo_x: str) -> Figure:
-    """Barras horizontais empilhadas: cada rótulo soma 100 %."""
+def pilhas(
+    rotulos: list[str],
+    partes: dict[str, list[float]],
+    titulo: str,
+    eixo_x: str,
+    soma: float = 100,
+    sinal: str = "%",
+) -> Figure:
+    """Barras horizontais empilhadas: cada rótulo soma `soma`; `sinal` vai atrás de cada número."""
     with matplotlib.rc_context(ESTILO | {"axes.grid": False}):
         figura, eixo = _nova(12, 1.9 + 0.9 * len(rotulos))
         base = np.zeros(len(rotulos))
@@ -227,13 +234,13 @@ def pilhas(rotulos: list[str], partes: dict[str, list[float]], titulo: str, eixo
         # A primeira pilha é a de que se fala: leva o número dentro.
         eixo.bar_label(
             eixo.containers[0],
-            fmt=lambda v: f"{v:.0f}%",
+            fmt=lambda v: f"{v:.0f}{sinal}" if v else "",
             label_type="center",
             color="white",
             weight="bold",
         )
         eixo.grid(visible=False)
-        eixo.set_xlim(0, 100)
+        eixo.set_xlim(0, soma)
         eixo.invert_yaxis()
         eixo.set(title=titulo, xlabel=eixo_x)
         figura.legend(loc="outside lower center", ncols=2)
@@ -283,8 +290,14 @@ def helice(
         tom = matplotlib.colormaps["viridis"](np.linspace(0, 1, n))
         espaco.plot(*pontos.T, color="0.75", linewidth=1)
         espaco.scatter(*pontos.T, c=tom, s=12, depthshade=False)
-        for i in np.linspace(0, n - 1, aneis).astype(int):
-            espaco.text(*pontos[i], f" {i + inicio}", fontsize=14, weight="bold")
+        marcadas = np.linspace(0, n - 1, aneis).astype(int)
+        # Um anel em volta de cada ponto numerado: sem ele o número flutua, e não se sabe de quem é.
+        espaco.scatter(
+            *pontos[marcadas].T, s=70, facecolors="none", edgecolors=PRETO, linewidths=1.8,
+            depthshade=False,
+        )  # fmt: skip
+        for i in marcadas:
+            espaco.text(*pontos[i], f"  {i + inicio}", fontsize=14, weight="bold")
         espaco.set(xlabel="1ª componente", ylabel="2ª", zlabel="3ª")
         for reta in (espaco.xaxis, espaco.yaxis, espaco.zaxis):
             reta.set_ticklabels([])  # na projeção os números não se leem; estão ao lado, em 2-D

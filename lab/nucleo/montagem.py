@@ -19,7 +19,7 @@ from nucleo import caminhos, pacote
 from nucleo.erros import ErroDoUsuario
 from nucleo.maquina import AVISO, FALTA, OK, Item, verificar_gpt2
 from nucleo.pacote import Alvo, Arquivo, ModeloNoPacote, Progresso
-from nucleo.unidades import megabytes
+from nucleo.unidades import contado, megabytes
 
 # Sem git (uma cópia extraída de um pacote), o que nunca vai junto.
 _FICA = {
@@ -254,7 +254,7 @@ def _montar(destino: Path, fontes: list[Fonte], wheels, progresso: Progresso) ->
         texto = leiame([f.modelo for f in fontes], list(levados))
         arquivos[pacote.LEIAME] = _gravar(destino / pacote.LEIAME, texto.encode("utf-8"))
         pacote.conferir_nomes([*arquivos, pacote.MANIFESTO])
-        _tirar_sobras(destino, set(arquivos))
+        itens += _tirar_sobras(destino, set(arquivos))
         bruto = pacote.escrever_manifesto(
             time.strftime("%Y-%m-%d"), _commit(), [f.modelo for f in fontes], levados, arquivos
         )
@@ -352,15 +352,25 @@ def _gravar(destino: Path, conteudo: bytes) -> Arquivo:
     return feito
 
 
-def _tirar_sobras(destino: Path, ficam: set[str]) -> None:
+def _tirar_sobras(destino: Path, ficam: set[str]) -> list[Item]:
     # Só numa pasta que já era um pacote (conferir_destino): modelos e wheels de uma montagem antiga,
-    # e pedaços de uma cópia morta à força.
-    for relativo in list(pacote.listar(destino)):
-        if relativo not in ficam | {pacote.INCOMPLETO}:
-            (destino / relativo).unlink()
+    # e pedaços de uma cópia morta à força. O que sai é dito.
+    saem = [r for r in pacote.listar(destino) if r not in ficam | {pacote.INCOMPLETO}]
+    soma = sum((destino / r).stat().st_size for r in saem)
+    for relativo in saem:
+        (destino / relativo).unlink()
     for raiz, _, _ in sorted(os.walk(destino), reverse=True):
         if Path(raiz) != destino and not os.listdir(raiz):
             os.rmdir(raiz)
+    if not saem:
+        return []
+    quantos = contado(len(saem), "arquivo")
+    cura = "se fazia falta, monte de novo com ele: o que já está na pasta se aproveita"
+    return [
+        Item(
+            AVISO, f"saiu do pacote o que não foi pedido agora: {quantos}, {megabytes(soma)}", cura
+        )
+    ]
 
 
 # --- o LEIA-ME ---------------------------------------------------------------------------
@@ -388,7 +398,7 @@ Windows (PowerShell ou Prompt):
     .venv\\Scripts\\python lab\\00_preparar.py --do-pacote "PACOTE"
     .venv\\Scripts\\python lab\\02_embeddings.py
 
-O segundo confere cada arquivo (sha256), instala os wheels e guarda os modelos no
+O segundo confere cada arquivo (sha256), {instala}guarda os modelos no
 computador, tudo sem rede. Ao terminar, pode tirar o pen drive.
 
 O QUE HÁ AQUI
@@ -423,4 +433,5 @@ def leiame(modelos: list[ModeloNoPacote], alvos: list[Alvo]) -> str:
             "- SEM os pacotes do Python: antes do segundo comando, instale-os com internet\n"
             "  (.venv/bin/python -m pip install -r requirements.txt)"
         )
-    return _LEIAME.format(modelos="\n".join(linhas), wheels=texto)
+    instala = "instala os pacotes do Python e " if alvos else ""
+    return _LEIAME.format(modelos="\n".join(linhas), wheels=texto, instala=instala)

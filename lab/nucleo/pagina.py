@@ -110,7 +110,7 @@ def _ficha(nome: str, pasta: Path, execucao: Execucao | None) -> dict:
     dados = ler_resultado(pasta)
     if execucao is None:
         execucao = Execucao(
-            nome, ANTES if dados else NAO_RODOU, fazer=_como_rodar(nome), gravou=False
+            nome, ANTES if dados else NAO_RODOU, fazer=_como_rodar(nome, dados), gravou=False
         )
     titulo, relatorio = _relatorio(nome, pasta) if dados else ("", "")
     nomes = [n for n in dados.get("arquivos", []) if (pasta / n).is_file()]
@@ -152,8 +152,10 @@ def _aviso_de_velho(execucao: Execucao, dados: dict) -> str:
     return f"O relatório abaixo é de uma execução anterior ({quando}), e não de agora."
 
 
-def _como_rodar(nome: str) -> list[str]:
-    return [f"para refazer: python lab/{nome}.py"] if _script(nome).is_file() else []
+def _como_rodar(nome: str, dados: dict) -> list[str]:
+    # O comando que fez o relatório, com as opções dele; sem relatório, o mais simples.
+    comando = dados.get("comando") or f"python lab/{nome}.py"
+    return [f"para refazer: {comando}"] if _script(nome).is_file() else []
 
 
 def _script(nome: str) -> Path:

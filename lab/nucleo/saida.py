@@ -83,7 +83,9 @@ class Caderno:
         """A mesma tabela, já formatada para leitura, no relatório."""
 
         def linha(celulas):
-            return "| " + " | ".join(str(c).replace("|", "\\|") for c in celulas) + " |"
+            # Uma quebra de linha acabaria com a tabela: em Markdown ela se escreve <br>.
+            limpas = (str(c).replace("|", "\\|").replace("\n", "<br>") for c in celulas)
+            return "| " + " | ".join(limpas) + " |"
 
         corpo = [linha(colunas), linha(["---"] * len(colunas)), *map(linha, linhas)]
         self.blocos.append((f"**{titulo}**\n\n" if titulo else "") + "\n".join(corpo))

@@ -135,9 +135,9 @@ class Tokenizador:
             avisos.append(f"este tokenizador lê {limpa!r} como {escrito.strip()!r}")
         return Forma(limpa, escrito, ids[0], "; ".join(avisos))
 
-    def linha(self, palavra: str, com_espaco: bool = True) -> Forma:
+    def linha(self, palavra: str, com_espaco: bool = True, opcao: str = "--palavra") -> Forma:
         """A linha da tabela que pertence à palavra, na forma com espaço antes (o usual no meio
-        de uma frase) ou sem.
+        de uma frase) ou sem. `opcao` é onde ela foi pedida, para a dica de um engano.
 
         Erros: `ErroDoUsuario` para palavra vazia ou de vários tokens, com os pedaços à vista.
         """
@@ -145,7 +145,7 @@ class Tokenizador:
             raise ErroDoUsuario(
                 "A palavra está vazia.",
                 "Um texto vazio não vira token nenhum, então não há linha da tabela para buscar.",
-                "Escreva uma palavra, por exemplo:  --palavra king",
+                f"Escreva o que falta, por exemplo:  {opcao} {self._exemplo('', opcao)}",
             )
         forma = self.procurar(palavra, com_espaco)
         if forma:
@@ -160,7 +160,7 @@ class Tokenizador:
             raise ErroDoUsuario(
                 f"O tokenizador do {self.nome} não conhece {_curto(limpa)}.",
                 f"Ele a troca por {partes[0]!r} (id {ids[0]}), a linha de tudo o que não conhece.",
-                f"Tente uma palavra que ele conheça, por exemplo:  --palavra {self._exemplo(limpa)}",
+                f"Tente o que ele conheça, por exemplo:  {opcao} {self._exemplo(limpa, opcao)}",
             )
         if outra:
             dica = (
@@ -170,8 +170,8 @@ class Tokenizador:
             )
         else:
             dica = (
-                f"{self._lingua()}Tente uma palavra que este vocabulário tenha inteira, por exemplo:  "
-                f"--palavra {self._exemplo(limpa)}"
+                f"{self._lingua()}Tente o que este vocabulário tenha inteiro, por exemplo:  "
+                f"{opcao} {self._exemplo(limpa, opcao)}"
             )
         raise ErroDoUsuario(
             f"{_curto(texto)} não é um token só no tokenizador do {self.nome}: são {len(ids)} pedaços.",
@@ -192,8 +192,11 @@ class Tokenizador:
             return ""
         return f"O vocabulário do {self.nome} vem de textos em {mais}. "
 
-    def _exemplo(self, recusada: str) -> str:
+    def _exemplo(self, recusada: str, opcao: str) -> str:
         # A mesma palavra com outra inicial, se for inteira; senão uma comum, para a dica funcionar.
+        for tres in ("king man woman", "rei homem mulher") if opcao == "--analogia" else ():
+            if all(map(self.procurar, tres.split())):
+                return tres
         outras = (recusada.capitalize(), recusada.lower())
         for palavra in (*outras, "king", "rei", "homem", "cat", "the", "de", "a"):
             if palavra != recusada and self.procurar(palavra):

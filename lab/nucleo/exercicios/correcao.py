@@ -18,7 +18,7 @@ from nucleo.exercicios.contexto import Contexto
 from nucleo.exercicios.julgar import Veredito
 from nucleo.exercicios.tipos import Pergunta, Tarefa
 from nucleo.saida import Quadro
-from nucleo.unidades import porcento
+from nucleo.unidades import contado, porcento
 
 MAIOR_TURMA = 2_000  # pastas; acima disso a pasta apontada não é a de uma turma
 
@@ -334,8 +334,8 @@ def figura_da_turma(boletins: list[Boletim], apostilas: list[int]):
         "não fez": contar(lambda v: v.engano in FORA),
     }
     rotulos = [f"{t.apostila:02d}.{t.numero} {t.titulo}" for t in tarefas]
-    titulo = f"A turma, função por função ({len(boletins)} pessoas)"
-    figura = graficos.pilhas(rotulos, partes, titulo, "pessoas")
+    titulo = f"A turma, função por função ({contado(len(boletins), 'pessoa')})"
+    figura = graficos.pilhas(rotulos, partes, titulo, "pessoas", len(boletins), "")
     # Não há meia pessoa: só números inteiros no eixo.
     figura.axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
     return figura
