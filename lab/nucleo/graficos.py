@@ -275,6 +275,18 @@ def regua(
     return figura
 
 
+def _separadas(pontos: np.ndarray, candidatas: np.ndarray) -> list[int]:
+    # As pontas e, entre as outras, as que não caem em cima de uma já escolhida: número sobre número
+    # não se lê. Distância em partes do tamanho da figura.
+    escala = np.ptp(pontos, axis=0)
+    soltos = pontos / np.where(escala > 0, escala, 1)
+    escolhidas: list[int] = []
+    for i in dict.fromkeys([candidatas[0], candidatas[-1], *candidatas]):
+        if all(np.sqrt(((soltos[i] - soltos[j]) ** 2).sum()) > 0.28 for j in escolhidas):
+            escolhidas.append(int(i))
+    return sorted(escolhidas)
+
+
 def helice(
     pontos: np.ndarray, fracao: np.ndarray | None, titulo: str, aneis: int = 5, inicio: int = 0
 ) -> Figure:
@@ -290,7 +302,7 @@ def helice(
         tom = matplotlib.colormaps["viridis"](np.linspace(0, 1, n))
         espaco.plot(*pontos.T, color="0.75", linewidth=1)
         espaco.scatter(*pontos.T, c=tom, s=12, depthshade=False)
-        marcadas = np.linspace(0, n - 1, aneis).astype(int)
+        marcadas = _separadas(pontos, np.linspace(0, n - 1, aneis).astype(int))
         # Um anel em volta de cada ponto numerado: sem ele o número flutua, e não se sabe de quem é.
         espaco.scatter(
             *pontos[marcadas].T, s=70, facecolors="none", edgecolors=PRETO, linewidths=1.8,

@@ -83,8 +83,8 @@ class Caderno:
         """A mesma tabela, já formatada para leitura, no relatório."""
 
         def linha(celulas):
-            # Uma quebra de linha acabaria com a tabela: em Markdown ela se escreve <br>.
-            limpas = (str(c).replace("|", "\\|").replace("\n", "<br>") for c in celulas)
+            # Uma quebra de linha acabaria com a tabela.
+            limpas = (str(c).replace("|", "\\|").replace("\n", "; ") for c in celulas)
             return "| " + " | ".join(limpas) + " |"
 
         corpo = [linha(colunas), linha(["---"] * len(colunas)), *map(linha, linhas)]
