@@ -104,7 +104,7 @@ def test_engano_sai_com_2_e_uma_mensagem(opcoes, trechos, tmp_path):
     [
         (["--palavra", "gato"], ["' g' + 'ato'", "--palavra king"]),
         (["--palavra", ""], ["vazia"]),
-        (["--analogia", "king", "gato", "woman"], ["' g' + 'ato'"]),
+        (["--analogia", "king", "gato", "woman"], ["' g' + 'ato'", "--analogia king man woman"]),
     ],
 )
 def test_palavra_que_nao_serve(opcoes, trechos, tmp_path, smollm2):

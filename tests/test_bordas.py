@@ -210,6 +210,16 @@ def test_uma_secao_so_nao_apaga_o_relatorio_inteiro(tmp_path):
     assert (inteiro / "relatorio.md").read_text("utf-8") == "inteiro"
     assert "## 1 ·" in (inteiro / "parcial" / "relatorio.md").read_text("utf-8")
     assert "o relatório completo continua" in feito.stdout
+    # Sem um relatório inteiro, a tela não promete que ele está lá.
+    (inteiro / "relatorio.md").unlink()
+    feito = subprocess.run(
+        [sys.executable, "lab/" + LICAO, "--secao", "3", "--modelo", "mini", "--sem-graficos"],
+        cwd=clone, env=env, capture_output=True, encoding="utf-8", timeout=120,
+    )  # fmt: skip
+    assert (
+        "continua" not in feito.stdout and "a lição inteira, sem --secao, grava em" in feito.stdout
+    )
+    assert "figura" not in feito.stdout.splitlines()[-2]
 
 
 @pytest.mark.cli

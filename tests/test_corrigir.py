@@ -214,6 +214,18 @@ def test_o_engano_mais_comum_conta_pessoas():
     assert [x[2] for x in linhas] == [2, 1] and "Python" in linhas[0][0]
 
 
+@pytest.mark.unit
+def test_a_figura_da_turma_vai_ate_o_numero_de_pessoas():
+    from nucleo.exercicios.correcao import Boletim
+    from nucleo.exercicios.julgar import nao_rodou
+
+    t = registro.tarefas(2)[0]
+    turma = [Boletim(n, {t.id: nao_rodou(t, "tempo")}) for n in "abc"]
+    eixo = correcao.figura_da_turma(turma, [2]).axes[0]
+    assert eixo.get_xlim() == (0, 3) and "3 pessoas" in eixo.get_title()
+    assert not any("%" in texto.get_text() for texto in eixo.texts)
+
+
 @pytest.mark.cli
 @pytest.mark.smollm2
 def test_previsoes_da_turma_e_figura(tmp_path, smollm2):

@@ -127,8 +127,14 @@ def test_dos_grandes_vao_so_as_tabelas_e_inteiro_so_se_pedido(casa, tmp_path):
         assert np.array_equal(tensores.ler(t), valores["transformer." + nome])
     (modelo,) = pacote.conferir(tmp_path / "k").modelos
     assert (modelo.forma, modelo.versao) == ("tabelas", VERSAO)
-    # O mesmo destino, agora com o modelo inteiro: o pacote velho é trocado, sem sobras.
-    montagem.montar(tmp_path / "k", [], ["gpt2-medium"], {})
+    # O mesmo destino, agora com o modelo inteiro: o pacote velho é trocado, sem sobras, e isso é dito.
+    (tmp_path / "k" / "wheels").mkdir()
+    (tmp_path / "k" / "wheels" / "velho.whl").write_bytes(b"x" * 2_000_000)
+    pronto = montagem.montar(tmp_path / "k", [], ["gpt2-medium"], {})
+    assert not (tmp_path / "k" / "wheels").exists()
+    assert [i.texto for i in pronto.itens if "saiu do pacote" in i.texto] == [
+        "saiu do pacote o que não foi pedido agora: 1 arquivo, 2,0 MB"
+    ]
     assert soma(arquivo) == soma(pasta / "model.safetensors")
     assert pacote.conferir(tmp_path / "k").modelos[0].forma == "inteiro"
 
@@ -543,6 +549,19 @@ def test_os_wheels_vao_no_pacote_e_um_ambiente_vazio_os_instala_sem_rede(
     codigo = "import figo_do_laboratorio, ameixa_do_laboratorio as a; print(a.versao)"
     dito = subprocess.run([str(python), "-c", codigo], capture_output=True, encoding="utf-8")
     assert dito.stdout.strip() == "1.2"
+
+
+@pytest.mark.unit
+def test_pacote_sem_wheel_nenhum_diz_isso_e_o_leia_me_tambem(kit, casa, monkeypatch):
+    monkeypatch.setattr(maquina, "conferir_pacotes", lambda: [maquina.Item(maquina.FALTA, "x")])
+    with pytest.raises(ErroDoUsuario) as erro:
+        instalacao.instalar(instalacao.Pasta(kit))
+    assert "--sem-wheels" in erro.value.por_que and "nenhum" not in erro.value.por_que
+    texto = (kit / "LEIA-ME.txt").read_text("utf-8")
+    assert "SEM os pacotes do Python" in texto and "instala os pacotes" not in texto
+    assert "instala os pacotes do Python e guarda" in montagem.leiame(
+        [], [pacote.este_computador()]
+    )
 
 
 @pytest.mark.unit

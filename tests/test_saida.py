@@ -23,6 +23,12 @@ def caderno(**arquivos: bytes) -> Caderno:
     return c
 
 
+def test_quebra_de_linha_numa_celula_nao_parte_a_tabela():
+    c = Caderno("teste", "T")
+    c.tabela_md("", ["a", "b"], [["um\ndois", "três|quatro"]])
+    assert c.blocos[-1].splitlines()[2] == "| um; dois | três\\|quatro |"
+
+
 def test_grava_tudo_e_nada_mais(tmp_path):
     caminhos = caderno().gravar(tmp_path / "novo")
     assert sorted(p.name for p in (tmp_path / "novo").iterdir()) == [
