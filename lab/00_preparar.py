@@ -227,9 +227,9 @@ def servir_espelho(args: argparse.Namespace) -> int:
     print(com_este_python(f"\n    python lab/00_preparar.py --do-pacote {urls[0]}"))
     if comandos := espelho.comandos_do_hub(manifesto, urls[0]):
         print(f"\nSó os modelos, no bash e no PowerShell:\n\n    {comandos[0]}\n    {comandos[1]}")
-    print("\nSem senha e sem criptografia: use só na rede da aula. Ctrl-C fecha.", flush=True)
-    # Aqui Ctrl-C é o jeito normal de sair, e não uma interrupção.
+    # Daqui em diante Ctrl-C é o jeito normal de sair, e não uma interrupção.
     with contextlib.suppress(KeyboardInterrupt):
+        print("\nSem senha e sem criptografia: use só na rede da aula. Ctrl-C fecha.", flush=True)
         espelho.servidor(app).run(sockets=[soquete])  # os downloads em curso têm 2 s para acabar
     print("\nEspelho fechado.")
     return 0

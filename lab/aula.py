@@ -13,6 +13,7 @@ saídas anteriores; qualquer outra exceção é defeito e mostra o traceback.
 import argparse
 import difflib
 import gc
+import importlib.util
 import os
 import re
 import shlex
@@ -104,7 +105,7 @@ def opcao_ao_vivo(analisador: argparse.ArgumentParser) -> None:
     analisador.add_argument(
         "--ao-vivo",
         action="store_true",
-        default=bool(os.environ.get("LAB_AO_VIVO")),
+        default=os.environ.get("LAB_AO_VIVO", "0") not in ("", "0"),
         help="pergunta ao transformers agora, mesmo o que ele já respondeu",
     )
 
@@ -131,6 +132,9 @@ class Aula:
         self._interrompida = False  # um Ctrl-C já parou um treino nesta execução?
         sys.excepthook = self._ao_falhar
         self.args = self._ler_opcoes(doc, opcoes, usa_modelo)
+        if not self.args.sem_graficos and importlib.util.find_spec("matplotlib") is None:
+            # As figuras só o importam quando chega a vez delas: a falta se diz agora.
+            raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
         self._console, self._erros = medir_telas()
         titulo = doc.strip().splitlines()[0].rstrip(".")
         self.caderno = Caderno(nome, titulo)
@@ -406,9 +410,10 @@ class Aula:
         """
         if self.args.sem_graficos:
             return
-        from nucleo.graficos import png
+        from nucleo import preguica
 
-        self.caderno.figura(id_, png(desenhar(*argumentos)), alt)
+        graficos = preguica.modulo("nucleo.graficos")
+        self.caderno.figura(id_, graficos.png(desenhar(*argumentos)), alt)
         self._console.print(_rotulado("Figura:", "green", f"{id_}.png — {alt}"))
 
     def guardar(self, nome: str, conteudo: bytes, o_que: str) -> None:

@@ -45,7 +45,7 @@ def test_partes_de_wte_no_modelo_amarrado_e_no_solto():
 
 
 def test_tamanho_das_tabelas_do_xl_em_mb_e_mib():
-    quadro, conferencias = exp.tamanhos(arquitetura.perguntar_contas())
+    quadro, conferencias = exp.tamanhos({n: arquitetura.contar(n) for n in arquitetura.TAMANHOS})
     xl = dict(zip(quadro.colunas, next(x for x in quadro.linhas if x[0] == "gpt2-xl"), strict=True))
     # 4 · (50257 + 1024) · 1600 bytes, à mão.
     assert xl["MB"] == pytest.approx(328.2, abs=0.05) and xl["MiB"] == pytest.approx(

@@ -133,6 +133,40 @@ def test_pacote_que_falta_e_defeito_de_instalacao_e_nao_traceback(tmp_path):
 
 
 @pytest.mark.cli
+@pytest.mark.parametrize("achado", [True, False])
+def test_matplotlib_que_falta_e_dito_mesmo_importado_so_na_hora_da_figura(achado, tmp_path):
+    """`achado`: há uma pasta com o nome dele, mas importá-la não dá (uma instalação pela metade)."""
+    (tmp_path / "matplotlib").mkdir()
+    quebrado = "raise ModuleNotFoundError(\"No module named 'matplotlib'\", name='matplotlib')"
+    (tmp_path / "matplotlib" / "__init__.py").write_text(quebrado, "utf-8")
+    sem = "import importlib.util as u; antes = u.find_spec; u.find_spec = lambda n, p=None: None if n == 'matplotlib' else antes(n, p)"
+    (tmp_path / "sitecustomize.py").write_text("" if achado else sem, "utf-8")
+    opcoes = ["--modelo", "mini", "--secao", "4", "--saida", str(tmp_path / "s")]
+    feito = rodar(LICAO, *opcoes, ambiente={"PYTHONPATH": str(tmp_path)})
+    erro_gentil(feito, "Falta o pacote matplotlib")
+    assert ("4 ·" in feito.stdout) == achado  # sabendo antes, a lição nem começa
+    # Sem figuras ele não faz falta nenhuma.
+    assert (
+        rodar(LICAO, *opcoes, "--sem-graficos", ambiente={"PYTHONPATH": str(tmp_path)}).returncode
+        == 0
+    )
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(("valor", "vivo"), [(None, False), ("", False), ("0", False), ("1", True)])
+def test_variavel_do_ao_vivo(valor, vivo, monkeypatch):
+    from aula import Analisador, opcao_ao_vivo
+
+    monkeypatch.delenv("LAB_AO_VIVO", raising=False)
+    if valor is not None:
+        monkeypatch.setenv("LAB_AO_VIVO", valor)
+    analisador = Analisador(prog="x.py")
+    opcao_ao_vivo(analisador)
+    assert analisador.parse_args([]).ao_vivo is vivo
+    assert analisador.parse_args(["--ao-vivo"]).ao_vivo
+
+
+@pytest.mark.cli
 def test_preparar_sem_pacotes_lista_o_que_falta():
     feito = subprocess.run(
         [sys.executable, "-S", "-s", "-E", str(LAB / "00_preparar.py")],

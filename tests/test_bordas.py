@@ -64,7 +64,7 @@ def test_tabela_de_verdade_em_cada_largura(tela, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "argv", ["x", "--saida", str(tmp_path), "--sem-graficos"])
     a = aula.Aula("x", "Título.", {1: "um"}, usa_modelo=False)
     sys.excepthook = sys.__excepthook__
-    quadro, _ = exp.tamanhos(arquitetura.perguntar_contas())
+    quadro, _ = exp.tamanhos({n: arquitetura.contar(n) for n in arquitetura.TAMANHOS})
     capsys.readouterr()
     a.quadro("t", quadro)
     visto = capsys.readouterr().out

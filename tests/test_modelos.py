@@ -116,6 +116,27 @@ def test_tabelas_bit_a_bit_e_h0_igual_a_da_biblioteca(familia, com_cabeca, tmp_p
     assert exp.conferir_h0(modelo, IDS, passagem).confere
 
 
+def test_soma_do_bert_nao_se_engana_de_ramo(tmp_path):
+    # Um arquivo com outra torre de embeddings antes: os pesos que valem são os do ramo de wte.
+    from safetensors.numpy import load_file, save_file
+
+    lm = montar("bert")
+    pasta = salvar(lm, tmp_path / "b")
+    pesos = load_file(pasta / "model.safetensors")
+    intrusos = {
+        f"a_outra.embeddings.{n}": np.full_like(v, 9)
+        for nome, v in pesos.items()
+        for n in ("LayerNorm.weight", "LayerNorm.bias", "token_type_embeddings.weight")
+        if nome.endswith("embeddings." + n)
+    }
+    assert len(intrusos) == 3
+    save_file(intrusos | pesos, pasta / "model.safetensors", metadata={"format": "pt"})
+    modelo = modelos.de_pasta(pasta)
+    np.testing.assert_allclose(
+        entrada.soma_do_bert(modelo, IDS), estado_zero(lm, IDS), atol=1e-5, rtol=0
+    )
+
+
 @pytest.mark.parametrize(("enchimento", "primeira"), [(1, 2), (0, 1), (4, 5)])
 def test_roberta_comeca_depois_do_enchimento(enchimento, primeira, tmp_path):
     lm = montar("roberta", pad_token_id=enchimento)

@@ -323,6 +323,16 @@ def test_pacote_que_nao_confere_e_recusado_sem_tocar_em_nada(kit, casa, estrago,
 
 
 @pytest.mark.unit
+@pytest.mark.parametrize("nome", ["laboratorio.zip", "LEIA-ME.txt"])
+def test_manifesto_sem_o_que_todo_pacote_tem_e_recusado(kit, nome):
+    mudar_manifesto(kit, lambda d: d["arquivos"].pop(nome))
+    (kit / nome).unlink()
+    with pytest.raises(ErroDoUsuario) as erro:
+        pacote.conferir(kit)
+    assert nome in erro.value.por_que
+
+
+@pytest.mark.unit
 @pytest.mark.parametrize(
     "nome",
     [

@@ -98,6 +98,10 @@ def test_analogia_igual_a_do_gensim(tabela_sorteada, normas, normalizar):
     np.testing.assert_allclose([s for _, s in deles], [s for _, s in nossos], atol=1e-5)
 
 
+def test_de_nenhuma_nota_nao_sai_ninguem():
+    assert vetores.mais_altos(np.empty(0, "f"), 3).tolist() == []
+
+
 def test_empates_saem_pelo_menor_id():
     notas = np.array([0.5, 0.9, 0.5, 0.9, 0.5, 0.1])
     assert vetores.mais_altos(notas, 4).tolist() == [1, 3, 0, 2]
@@ -213,6 +217,43 @@ def test_conjunto_de_analogias_igual_a_uma_pergunta_por_vez(tabela_sorteada, nor
         notas = vetores.cossenos(tabela_sorteada, alvo, normas)
         assert acertos.livre[n] == vetores.mais_altos(notas, 1)[0]
         assert acertos.sem_entradas[n] == vetores.mais_altos(notas, 1, (a, b, c))[0]
+
+
+@pytest.mark.parametrize("normalizar", [False, True])
+def test_analogias_com_linhas_nulas_e_palavras_repetidas(normalizar):
+    sorteio = np.random.default_rng(4)
+    tabela = sorteio.standard_normal((40, 5)).astype(np.float32)
+    tabela[[0, 7, 12]] = 0  # uma palavra que o treino nunca viu
+    normas = vetores.normas_das_linhas(tabela)
+    perguntas = sorteio.integers(0, 14, (200, 4))
+    perguntas[:20, 1] = perguntas[:20, 0]  # a = b: o alvo é c
+    perguntas[20:40, 2] = perguntas[20:40, 1]
+    acertos = vetores.avaliar_analogias(tabela, normas, perguntas, normalizar)
+    for n, (a, b, c, _) in enumerate(perguntas):
+        alvo = vetores.vetor_da_analogia(tabela, b, a, c, normas if normalizar else None)
+        notas = vetores.cossenos(tabela, alvo, normas)
+        # Somadas em outra ordem, as notas diferem na casa de 1e-7: vale qualquer uma do empate.
+        assert notas[acertos.livre[n]] >= notas.max() - 1e-6
+        notas[[a, b, c]] = -np.inf
+        assert notas[acertos.sem_entradas[n]] >= notas.max() - 1e-6
+
+
+def test_analogias_numa_tabela_que_so_tem_as_entradas():
+    tabela = np.eye(3, dtype=np.float32)
+    acertos = vetores.avaliar_analogias(tabela, np.ones(3, "f"), np.array([[0, 1, 2, 0]]), False)
+    assert acertos.livre.tolist() == [1] and acertos.sem_entradas.tolist() == [-1]
+
+
+def test_o_mesmo_protocolo_pedido_duas_vezes_da_o_mesmo(tabela_sorteada):
+    normas = vetores.normas_das_linhas(tabela_sorteada)
+    perguntas = np.random.default_rng(1).integers(0, 300, (60, 4))
+    pedidos = (True, False, True, False)
+    a, b, c, d = vetores.avaliar_protocolos(tabela_sorteada, normas, perguntas, pedidos)
+    for um, outro in ((a, c), (b, d)):
+        np.testing.assert_array_equal(um.livre, outro.livre)
+        np.testing.assert_array_equal(um.sem_entradas, outro.sem_entradas)
+    so = vetores.avaliar_analogias(tabela_sorteada, normas, perguntas, True)
+    np.testing.assert_array_equal(a.sem_entradas, so.sem_entradas)
 
 
 def test_alinhamento_deixa_o_proprio_par_de_fora():

@@ -86,9 +86,10 @@ def contar(nome: str) -> dict[str, int]:
     return contagem
 
 
-def perguntar_contas() -> dict:
-    """{tamanho: {peça: parâmetros}} dos quatro GPT-2: `contar`, como `nucleo.memoria` guarda."""
-    return {nome: contar(nome) for nome in TAMANHOS}
+def perguntar_contas(tamanhos: list[dict]) -> dict:
+    """{tamanho: {peça: parâmetros}}: `contar`, como `nucleo.memoria` guarda. `tamanhos` são os de
+    `TAMANHOS`, campo a campo: mudou um, mudou a pergunta."""
+    return {t["nome"]: contar(t["nome"]) for t in tamanhos}
 
 
 def maior_matriz(t: Tamanho) -> tuple[str, tuple[int, int]]:

@@ -95,20 +95,23 @@ def soma_do_bert(modelo: Modelo, ids: list[int]) -> np.ndarray:
     """(n, d): h₀ como o BERT o entrega: LayerNorm(wte + wpe + tipo 0), com os pesos dele, lidos do
     arquivo (os de 2018 dizem gamma e beta). Erros: `ErroDoUsuario` se algum faltar."""
     cabecalho = tensores.cabecalho_da_pasta(modelo.pasta)
+    # O que vem antes do nome (nada, ou "bert.") é o mesmo de wte: outro ramo do modelo não serve.
+    final = "word_embeddings.weight"
+    prefixo = next((n.removesuffix(final) for n in cabecalho if n.endswith(final)), "")
 
-    def peso(*fins: str) -> np.ndarray:
-        achado = next((t for n, t in cabecalho.items() if n.endswith(fins)), None)
+    def peso(*nomes: str) -> np.ndarray:
+        achado = next((cabecalho[prefixo + n] for n in nomes if prefixo + n in cabecalho), None)
         if achado is None:
             raise ErroDoUsuario(
-                f"Falta um tensor na entrada de {modelo.nome}: {fins[0]}.",
+                f"Falta um tensor na entrada de {modelo.nome}: {prefixo + nomes[0]}.",
                 "Sem ele não há como refazer à mão a soma que o BERT faz.",
                 "Copie ou baixe o modelo de novo; as seções 1 a 4 não precisam dele.",
             )
         return tensores.ler(achado)
 
-    tipo = peso("embeddings.token_type_embeddings.weight")[0]  # (2, d) -> (d,)
+    tipo = peso("token_type_embeddings.weight")[0]  # (2, d) -> (d,)
     escala, desvio = (
-        peso(f"embeddings.LayerNorm.{novo}", f"embeddings.LayerNorm.{velho}")  # (d,)
+        peso(f"LayerNorm.{novo}", f"LayerNorm.{velho}")  # (d,)
         for novo, velho in (("weight", "gamma"), ("bias", "beta"))
     )
     x = (h0(modelo, ids) + tipo).astype(np.float64)  # (n, d)

@@ -7,7 +7,7 @@ nos que ele chama.
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -636,7 +636,8 @@ class Biblioteca:
     def contas(self) -> dict[str, dict[str, int]]:
         """{tamanho: {peça: parâmetros}} dos quatro GPT-2, montados no dispositivo meta."""
         o_que = "as contas dos quatro GPT-2, montados no dispositivo meta"
-        return self._perguntar(o_que, arquitetura.perguntar_contas)
+        tamanhos = [asdict(t) for t in arquitetura.TAMANHOS.values()]
+        return self._perguntar(o_que, arquitetura.perguntar_contas, tamanhos)
 
 
 def conferir_h0(modelo: Modelo, ids: list[int], passagem: entrada.Passagem) -> Conferencia:

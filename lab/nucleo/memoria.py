@@ -13,7 +13,8 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import re
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,10 +23,12 @@ from pathlib import Path
 
 import numpy as np
 
-from nucleo import caminhos, modelos
+from nucleo import caminhos, modelos, tensores
 from nucleo.modelos import Modelo
 
-QUANTAS = 32  # respostas que ficam; as mais antigas saem (cada uma tem uns MB de logits)
+QUANTAS = 32  # respostas que ficam; as menos usadas saem (cada uma tem uns MB de logits)
+_PARCIAL = ".resposta-parcial-"
+_NOSSA = re.compile(r"perguntar_\w+-[0-9a-f]{24}\.safetensors")  # só isto se apaga
 _BIBLIOTECAS = ("transformers", "torch")
 
 
@@ -46,7 +49,7 @@ class Memoria:
 
     def __init__(self, ao_vivo: bool = False, pasta: Path | None = None):
         self._ao_vivo = ao_vivo
-        escolhida = os.environ.get("LAB_RESPOSTAS")
+        escolhida = os.path.expanduser(os.environ.get("LAB_RESPOSTAS", ""))
         self._pasta = pasta or (Path(escolhida) if escolhida else caminhos.cache() / "respostas")
 
     def perguntar(
@@ -54,14 +57,13 @@ class Memoria:
     ) -> Resposta:
         """A resposta de `pergunta(modelo, *argumentos)`, ou `pergunta(*argumentos)` sem modelo.
 
-        `pergunta` é uma função de módulo que devolve {nome: matriz, ou algo que o JSON guarde};
-        os argumentos também cabem em JSON. O que ela levantar passa adiante, e não fica guardado.
-        Sem onde gravar, responde do mesmo jeito.
+        `pergunta` é uma função de módulo, `perguntar_…`, que devolve {nome: matriz, ou algo que o
+        JSON guarde}; os argumentos também cabem em JSON. O que ela levantar passa adiante, e não fica
+        guardado. Sem onde gravar, responde do mesmo jeito.
         """
         versoes = {b: version(b) for b in _BIBLIOTECAS}
-        arquivo = (
-            self._pasta / f"{pergunta.__name__}-{_chave(pergunta, argumentos, modelo)}.safetensors"
-        )
+        arquivo = self._pasta / f"{pergunta.__name__}-{_chave(pergunta, argumentos, modelo)}"
+        arquivo = arquivo.with_name(arquivo.name + ".safetensors")
         if not self._ao_vivo and (lembrada := _ler(arquivo, versoes)):
             return lembrada
         valor = pergunta(*((modelo,) if modelo else ()), *argumentos)
@@ -73,16 +75,22 @@ class Memoria:
 
 def _chave(pergunta: Callable, argumentos: tuple, modelo: Modelo | None) -> str:
     # Tudo de que a resposta depende: a pergunta e quem carrega o modelo (o código dos dois), os
-    # argumentos, as versões e o arquivo de pesos.
+    # argumentos, as versões, e os pesos: onde cada tensor está, e a marca de cada arquivo. A marca leva
+    # o número do arquivo e a hora da última mudança, que uma cópia com a data preservada não repete.
     partes = [pergunta.__name__, argumentos, {b: version(b) for b in _BIBLIOTECAS}]
     fontes = {pergunta.__code__.co_filename, modelos.__file__}
     partes += [hashlib.sha256(Path(f).read_bytes()).hexdigest() for f in sorted(fontes)]
     if modelo is not None and modelo.pasta is not None:
-        pesos = sorted(modelo.pasta.glob("*.safetensors"))
-        marcas = [(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in pesos]
+        cabecalho = tensores.cabecalho_da_pasta(modelo.pasta)
+        pesos = sorted({t.arquivo.resolve() for t in cabecalho.values()})
+        onde = sorted((n, str(t.arquivo), t.tipo, t.forma, t.inicio) for n, t in cabecalho.items())
         config = json.dumps(modelo.config, sort_keys=True, default=str)
-        partes += [str(modelo.pasta.resolve()), marcas, config, modelo.cabeca]
+        partes += [onde, [(str(p), *_marca(p.stat())) for p in pesos], config, modelo.cabeca]
     return hashlib.sha256(json.dumps(partes, default=str).encode()).hexdigest()[:24]
+
+
+def _marca(s: os.stat_result) -> tuple[int, ...]:
+    return s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_dev, s.st_ino
 
 
 def _selo(dito: dict, matrizes: dict[str, np.ndarray]) -> str:
@@ -96,20 +104,23 @@ def _selo(dito: dict, matrizes: dict[str, np.ndarray]) -> str:
 
 def _ler(arquivo: Path, versoes: dict[str, str]) -> Resposta | None:
     # Cortado, de outro formato, sem permissão: pergunta-se de novo, e o arquivo é trocado.
-    if not arquivo.is_file():
-        return None
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     try:
+        if not arquivo.is_file():
+            return None
         with safe_open(arquivo, framework="np") as aberto:
             metadados = aberto.metadata()
             matrizes = {nome: aberto.get_tensor(nome) for nome in aberto.keys()}  # noqa: SIM118
         dito = json.loads(metadados["resposta"])
         if metadados["selo"] != _selo(dito, matrizes):
             return None
-        return Resposta(dito["valor"] | matrizes, dito["quando"], versoes, True)
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError):
+        lembrada = Resposta(dito["valor"] | matrizes, dito["quando"], versoes, True)
+    except Exception:  # lixo pode estourar de muitos jeitos, e nenhum deles é da lição
         return None
+    with contextlib.suppress(OSError):
+        os.utime(arquivo)  # usada agora: não é das que saem primeiro
+    return lembrada
 
 
 def _gravar(arquivo: Path, resposta: Resposta) -> None:
@@ -125,22 +136,29 @@ def _gravar(arquivo: Path, resposta: Resposta) -> None:
     conteudo = save(matrizes, metadata=metadados)
     arquivo.parent.mkdir(parents=True, exist_ok=True)
     # Ao lado e trocando o nome no fim: quem lê ao mesmo tempo vê a antiga ou a nova, inteiras.
-    numero, parcial = tempfile.mkstemp(prefix=".parcial-", dir=arquivo.parent)
+    parcial = arquivo.with_name(_PARCIAL + secrets.token_hex(8))
     try:
-        with os.fdopen(numero, "wb") as f:
+        with parcial.open("xb") as f:
             f.write(conteudo)
         os.replace(parcial, arquivo)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(parcial)
+            parcial.unlink()
         raise
     _arrumar(arquivo.parent)
 
 
 def _arrumar(pasta: Path) -> None:
-    # As respostas de modelos e versões que já se foram não enchem o disco.
-    guardadas = sorted(pasta.glob("*.safetensors"), key=lambda p: p.stat().st_mtime, reverse=True)
-    mortas = [p for p in pasta.glob(".parcial-*") if p.stat().st_mtime < time.time() - 3600]
+    # As respostas de modelos e versões que já se foram não enchem o disco. A pasta pode ser uma de
+    # quem a escolheu, com coisas dele: só sai o que tem nome de resposta nossa.
+    horas = {}
+    for p in pasta.iterdir():
+        if p.name.startswith(_PARCIAL) or _NOSSA.fullmatch(p.name):
+            with contextlib.suppress(OSError):  # outra lição pode tê-la tirado agora
+                horas[p] = p.stat().st_mtime
+    parciais = [p for p in horas if p.name.startswith(_PARCIAL)]
+    guardadas = sorted(horas.keys() - set(parciais), key=horas.get, reverse=True)
+    mortas = [p for p in parciais if horas[p] < time.time() - 3600]
     for velha in [*guardadas[QUANTAS:], *mortas]:
         with contextlib.suppress(OSError):
             velha.unlink()

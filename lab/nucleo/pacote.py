@@ -211,6 +211,8 @@ def ler_manifesto(bruto: bytes) -> Manifesto:
             if f"{MODELOS}/{m.nome}/{PESOS}" not in dados["arquivos"]:
                 raise ValueError(f"cita o modelo {m.nome!r} e não traz os pesos dele")
         arquivos = {nome: _arquivo(a) for nome, a in dados["arquivos"].items()}
+        if falta := {REPOSITORIO, LEIAME} - set(arquivos):
+            raise ValueError(f"não traz {min(falta)}")
         wheels = {
             Alvo(_texto(w["plataforma"]), _texto(w["python"])): tuple(map(_texto, w["arquivos"]))
             for w in dados["wheels"]

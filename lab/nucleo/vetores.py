@@ -61,6 +61,8 @@ def mais_altos(notas: np.ndarray, k: int, excluir: tuple[int, ...] = ()) -> np.n
         lista = mais_altos(notas, k + len(fora))
         return np.array([i for i in lista.tolist() if i not in fora][:k], dtype=np.int64)
     k = min(k, notas.size)
+    if not k:
+        return np.empty(0, dtype=np.int64)
     # A k-ésima nota serve de corte; quem empata com ela ainda disputa pelo id. Achá-la entre os
     # máximos de grupos de 64 basta para um corte por baixo, e deixa quase ninguém para ordenar.
     grupo = 64 if notas.size > 128 * k else 1
@@ -152,7 +154,8 @@ def vetor_da_analogia(
     """
     linhas = tabela[[a, b, c]].astype(np.float32)  # (3, d)
     if normas is not None:
-        linhas = linhas / normas[[a, b, c]][:, None]
+        tamanhos = normas[[a, b, c]]
+        linhas = linhas / np.where(tamanhos > 0, tamanhos, 1)[:, None]  # a linha nula segue nula
     return linhas[0] - linhas[1] + linhas[2]  # (3, d) -> (d,)
 
 
@@ -161,7 +164,7 @@ class Acertos:
     """O resultado do conjunto de analogias num protocolo, uma entrada por pergunta.
 
     `livre`: id da primeira resposta com tudo permitido; `sem_entradas`: id da primeira
-    resposta fora as três palavras da pergunta. Formas: (n,).
+    resposta fora as três palavras da pergunta, −1 se a tabela só tiver essas. Formas: (n,).
     """
 
     livre: np.ndarray
@@ -197,10 +200,14 @@ def avaliar_protocolos(
         unicas, onde = np.unique(bloco[:, :3], return_inverse=True)  # (n, 3) -> (u,), (n, 3)
         notas = tabela[unicas].astype(np.float32) @ tabela.T  # (u, d) @ (d, V) -> (u, V)
         notas /= divisores
-        for normalizar, partes in sorted(zip(protocolos, feitos, strict=True), key=lambda x: x[0]):
+        # Primeiro os protocolos crus: depois as notas são normalizadas, no lugar e uma vez só.
+        for normalizar in sorted(set(protocolos)):
             if normalizar:
-                notas /= normas[unicas][:, None]
-            partes.append(_responder(notas, onde.reshape(-1, 3), bloco))
+                notas /= divisores[unicas][:, None]
+            resposta = _responder(notas, onde.reshape(-1, 3), bloco)
+            for partes, qual in zip(feitos, protocolos, strict=True):
+                if qual == normalizar:
+                    partes.append(resposta)
     vazio = np.empty(0, dtype=np.int64)
     return [
         Acertos(
@@ -226,7 +233,8 @@ def _responder(notas: np.ndarray, onde: np.ndarray, perguntas: np.ndarray) -> Ac
         entradas = perguntas[n, :3]
         delas = buffer[entradas]  # (3,)
         buffer[entradas] = -np.inf
-        sem[n] = melhor = buffer.argmax()  # argmax devolve o menor id no empate: a nossa regra
+        melhor = buffer.argmax()  # argmax devolve o menor id no empate: a nossa regra
+        sem[n] = melhor if buffer[melhor] > -np.inf else -1
         # Com tudo permitido, só uma das três entradas pode tirar o lugar dela.
         alta = delas.max()
         if alta >= buffer[melhor]:
