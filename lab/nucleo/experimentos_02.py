@@ -592,7 +592,7 @@ class Biblioteca:
     def _perguntar(
         self, o_que: str, pergunta: Callable, *argumentos, modelo: Modelo | None = None
     ) -> dict:
-        chave = (pergunta, modelo and modelo.nome, repr(argumentos))
+        chave = (pergunta, modelo and str(modelo.pasta), repr(argumentos))
         if chave not in self._feitas:
             r = self._memoria.perguntar(pergunta, *argumentos, modelo=modelo)
             self._feitas[chave] = r.valor
