@@ -4,7 +4,7 @@ O que você vai ver: ids que não significam nada, vetores que significam, a ana
 rei − homem + mulher com e sem as palavras de entrada, posições aprendidas, a soma que entra
 no modelo e a prova de que entrada e saída são a mesma matriz. Um banner por seção da apostila.
 
-Quanto demora: cerca de 15 s na primeira vez (mais o preparo do modelo); nas outras, 8 s.
+Quanto demora: cerca de 17 s na primeira vez (mais o preparo do modelo); nas outras, 8 s.
 Como rodar:    python lab/02_embeddings.py                        tudo
                python lab/02_embeddings.py --secao 2 --palavra dog
                python lab/02_embeddings.py --analogia bigger big small
