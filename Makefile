@@ -31,7 +31,7 @@ test: $(VENV)/.instalado-dev ## roda os testes (menos de 10 minutos, sem interne
 
 # Opções para bench/tudo.py, se quiser: make bench BENCH="--rapido --so rope"
 BENCH  ?=
-bench: $(VENV)/.instalado-bench ## mede tempo, memória e bytes contra outras bibliotecas (uns 12 minutos)
+bench: $(VENV)/.instalado-bench ## mede tempo, memória e bytes contra outras bibliotecas (uns 13 minutos)
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-2} "$(PY)" bench/tudo.py $(BENCH)
 
 lint: $(VENV)/.instalado-dev ## confere o estilo do código

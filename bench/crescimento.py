@@ -74,8 +74,8 @@ def medir(rapido: bool = False) -> Assunto:
     for nome, n in lidos.items():
         tabelas = bytes_das_tabelas(prontos[nome][1])
         inteiro = os.path.getsize(prontos[nome][1])
-        nome_ = f"{nome}: bytes lidos / wte + wpe (e 1 MB de folga)"
-        a.criterio(nome_, n / (tabelas + FOLGA), 1.0)
+        o_que = f"{nome}: bytes lidos / wte + wpe (e {FOLGA / 1e6:.0f} MB de folga)"
+        a.criterio(o_que, n / (tabelas + FOLGA), 1.0)
         a.notas.append(
             f"{nome}: {n / 1e6:.1f} MB lidos; wte + wpe são {tabelas / 1e6:.1f} MB, "
             f"e o arquivo, {inteiro / 1e6:.0f} MB"

@@ -19,9 +19,9 @@ AO_VIVO = "lição 02 inteira, --ao-vivo"
 
 
 def medir(rapido: bool = False) -> Assunto:
-    """Tempo e pico de memória dos três, um processo por execução."""
+    """Tempo e pico de memória de cada um, um processo por execução."""
     pasta = str(checkpoint.small())
-    with tempfile.TemporaryDirectory() as saida, tempfile.TemporaryDirectory() as cache:
+    with tempfile.TemporaryDirectory() as saida, tempfile.TemporaryDirectory() as respostas:
         licao = [str(RAIZ / "lab" / "02_embeddings.py"), "--modelo", pasta, "--saida", saida]
         comandos = {
             SO_IMPORTS: PISO,
@@ -29,8 +29,9 @@ def medir(rapido: bool = False) -> Assunto:
             LICAO: licao,
             AO_VIVO: [*licao, "--ao-vivo"],
         }
-        # O cache começa vazio: as respostas lembradas são as que esta mesma rodada guardou.
-        ambientes = dict.fromkeys((LICAO, AO_VIVO), {"LAB_CACHE": cache})
+        # Começa sem lembrança nenhuma: as respostas usadas são as que esta mesma rodada guardou.
+        ambiente = {"LAB_RESPOSTAS": respostas, "LAB_AO_VIVO": "0"}
+        ambientes = dict.fromkeys((LICAO, AO_VIVO), ambiente)
         medidas = alternar_processos(comandos, 1 if rapido else 5, ambientes)
     a = Assunto("licao", "Lição 02 inteira contra a listagem da apostila", APOSTILA, medidas)
     a.criterio("lição 02: tempo / o da listagem", a.razao(LICAO, APOSTILA), 1.0)

@@ -1,6 +1,6 @@
 """O bench: tempo, memória e bytes do laboratório contra o que se usaria no lugar dele.
 
-Como rodar:  make bench                             tudo (uns 12 minutos numa máquina quieta)
+Como rodar:  make bench                             tudo (uns 13 minutos numa máquina quieta)
              python bench/tudo.py --rapido          poucas repetições: para ver se funciona
              python bench/tudo.py --so vizinhos     um assunto (repete)
              python bench/tudo.py --limpar          apaga os checkpoints construídos (uns 1,5 GB)

@@ -71,8 +71,11 @@ def abrir_navegador(p):
     return p.chromium.launch(executable_path=programa, args=opcoes)
 
 
-def conferir_no_navegador(arquivo: Path) -> None:
-    """360, 1280 e 1920 px, claro e escuro, papel, teclado e axe, numa sessão só do Chromium."""
+def conferir_no_navegador(arquivo: Path) -> str:
+    """360, 1280 e 1920 px, claro e escuro, papel, teclado e axe, numa sessão só do Chromium.
+
+    Devolve o texto que se lê na página, para quem chama exigir o que devia estar lá.
+    """
     sync = pytest.importorskip("playwright.sync_api", reason="falta o playwright")
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="falta o axe")
     recados, pedidos = [], []
@@ -97,11 +100,13 @@ def conferir_no_navegador(arquivo: Path) -> None:
             graves = [(v["id"], v["nodes"][0]["html"][:200], v["nodes"][0]["failureSummary"])
                       for v in achados if v["impact"] in ("serious", "critical")]  # fmt: skip
             assert not graves, graves
+        texto = aba.inner_text("body")
         _teclado(aba)
         _papel(aba)
         navegador.close()
     assert {u.split("#")[0] for u in pedidos if not u.startswith("data:")} == {arquivo.as_uri()}
     assert not recados, recados
+    return texto
 
 
 def _teclado(aba) -> None:

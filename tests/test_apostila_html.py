@@ -244,7 +244,8 @@ def test_apostila_que_nao_e_utf8_avisa_e_segue(tmp_path):
 
 
 def test_no_chromium(escritas):
-    conferir_no_navegador(escritas[0] / "99_exemplo.html")
+    lido = conferir_no_navegador(escritas[0] / "99_exemplo.html")
+    assert "Pular para o conteúdo" in lido and len(lido.split()) > 50, lido
 
 
 # --- as apostilas de verdade -------------------------------------------------------------

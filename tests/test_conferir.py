@@ -557,7 +557,11 @@ def test_uma_afirmacao_por_inteiro(tmp_path):
 def test_id_errado_sugere_o_certo():
     erro_gentil(rodar("99_conferir.py", "--afirmacao", "brasil_5_token"), "brasil_5_tokens")
     erro_gentil(rodar("99_conferir.py", "--afirmacao", ""), "Não há afirmação com o id ''")
+    guardadas = {
+        p: p.read_bytes() for p in (RAIZ / "data" / "referencia").glob("*/99_conferir.json")
+    }
     erro_gentil(rodar("99_conferir.py", "--apostila", "2", "--guardar"), "inteira")
+    assert guardadas and all(p.read_bytes() == antes for p, antes in guardadas.items())
 
 
 @pytest.mark.unit

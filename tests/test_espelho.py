@@ -145,6 +145,7 @@ def test_nao_serve_um_pacote_que_nao_confere(kit, tmp_path):
     (copia / "intruso.txt").write_text("x", encoding="utf-8")
     p = rodar("00_preparar.py", "--espelho", str(copia), "--porta", "0")
     erro_gentil(p, "intruso.txt: não está no manifesto")
+    assert "http://" not in p.stdout  # nem chegou a abrir a porta
 
 
 # --- os bytes ----------------------------------------------------------------------------

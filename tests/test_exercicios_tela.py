@@ -109,9 +109,11 @@ def test_arquivo_de_respostas_errado_nao_grava_nada(tmp_path, texto, trechos):
     assert not (tmp_path / "s").exists()
 
 
-def test_modos_nao_se_misturam_e_numero_fora_diz():
-    erro_gentil(rodar(SCRIPT, "--rever", "--verificar"), "não combina")
-    erro_gentil(rodar(SCRIPT, "--dica", "9"), "de 1 a 7")
+def test_modos_nao_se_misturam_e_numero_fora_diz(tmp_path):
+    saida = tmp_path / "s"
+    erro_gentil(rodar(SCRIPT, "--rever", "--verificar", "--saida", str(saida)), "não combina")
+    erro_gentil(rodar(SCRIPT, "--dica", "9", "--saida", str(saida)), "de 1 a 7")
+    assert not saida.exists()
 
 
 @pytest.mark.smollm2

@@ -160,8 +160,11 @@ def test_nan_nos_pesos_sai_com_2_e_sem_saidas(tmp_path):
 
 def test_gpt2_pedido_sem_hub_sai_com_2_e_o_comando(tmp_path):
     with porta_fechada() as url:
-        p = rodar("02_embeddings.py", "--modelo", "gpt2", ambiente=ambiente(url, tmp_path))
+        opcoes = ["--modelo", "gpt2", "--saida", str(tmp_path / "s")]
+        p = rodar("02_embeddings.py", *opcoes, ambiente=ambiente(url, tmp_path))
     erro_gentil(p, "recusada", "python lab/00_preparar.py --modelos gpt2", "--modelo smollm2")
+    # Quem pediu o GPT-2 não recebe números de outro, nem meia lição.
+    assert "Quem responde" not in p.stdout and not list((tmp_path / "s").glob("*"))
 
 
 # --- a preparação ------------------------------------------------------------------------

@@ -480,8 +480,10 @@ def test_os_erros_da_linha_de_comando_sao_gentis(tmp_path):
     (tmp_path / "vazia").mkdir()
     p = rodar("00_preparar.py", "--do-pacote", str(tmp_path / "vazia"))
     erro_gentil(p, "não é um pacote inteiro")
-    erro_gentil(rodar("00_preparar.py", "--pacote", "a", "--espelho", "b"), "não combina")
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    erro_gentil(rodar("00_preparar.py", "--pacote", a, "--espelho", b), "não combina")
     erro_gentil(rodar("00_preparar.py", "--sem-wheels"), "só valem com --pacote")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["vazia"]  # nada começou
 
 
 # --- os wheels ---------------------------------------------------------------------------

@@ -219,7 +219,9 @@ def test_resultado_de_forma_errada_e_licao_sem_resultado(tmp_path, torto):
 
 
 def test_no_chromium(saidas):
-    conferir_no_navegador(saidas / "index.html")
+    lido = conferir_no_navegador(saidas / "index.html")
+    # O que veio com cara de HTML aparece como texto: ninguém o executou nem o engoliu.
+    assert PERIGO in lido and "ValueError: acabou" in lido
 
 
 def test_o_escuro_da_tela_e_o_do_botao_sao_o_mesmo():

@@ -597,7 +597,7 @@ class Biblioteca:
             r = self._memoria.perguntar(pergunta, *argumentos, modelo=modelo)
             self._feitas[chave] = r.valor
             if r.lembrada:
-                versoes = " e ".join(f"{nome} {v}" for nome, v in r.versoes.items())
+                versoes = " e do ".join(f"{nome} {v}" for nome, v in r.versoes.items())
                 self._avisar(
                     f"**Guardado**, e não medido agora: {o_que}. Resposta do {versoes}, neste computador, "
                     f"em {r.quando}.{self._como_repetir}"
@@ -619,7 +619,7 @@ class Biblioteca:
 
     def pontas(self) -> dict:
         """As respostas de `entrada.perguntar_pontas`."""
-        o_que = f"o que as duas matrizes do {self._modelo.nome}, na memória, respondem"
+        o_que = f"o que se perguntou às duas matrizes do {self._modelo.nome}"
         return self._perguntar(o_que, entrada.perguntar_pontas, modelo=self._modelo)
 
     def limite(self, dono: Modelo) -> str:

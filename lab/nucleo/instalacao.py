@@ -261,20 +261,17 @@ def _instalar_wheels(fonte, progresso: Progresso) -> Item:
 
     daqui, manifesto = pacote.este_computador(), fonte.manifesto
     if daqui not in manifesto.wheels:
-        com_rede = (
-            "com internet, rode:  python -m pip install -r requirements.txt   "
-            "e depois este comando de novo"
-        )
+        comando = "python -m pip install -r requirements.txt   e depois este comando de novo"
         if not manifesto.wheels:
             raise ErroDoUsuario(
                 "O pacote não traz os pacotes do Python, e este computador não tem todos.",
                 "Ele foi montado com --sem-wheels: leva só os modelos e o laboratório.",
-                com_rede[0].upper() + com_rede[1:],
+                f"Com internet, rode:  {comando}",
             )
         raise ErroDoUsuario(
             "O pacote não tem os pacotes do Python para este computador.",
             f"Este é {daqui}; o pacote traz: {', '.join(map(str, manifesto.wheels))}.",
-            f"Use uma dessas versões do Python, ou, {com_rede}",
+            f"Use uma dessas versões do Python, ou, com internet, rode:  {comando}",
         )
     if sys.prefix == sys.base_prefix:
         cria = "py -m venv .venv" if os.name == "nt" else "python3 -m venv .venv"

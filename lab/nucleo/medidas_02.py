@@ -242,7 +242,7 @@ def pares_de_palavras(ctx: Contexto, en: list, pt: list) -> dict:
         vetores.cosseno(ctx.modelo.wte[a.id], ctx.modelo.wte[b.id])
         for a, b in _que_cabem(ctx, en, pt)
     ]
-    nivel = exp.niveis(ctx.modelo, exp.normas(ctx.modelo), ctx.palavras, PARES, SEMENTE)
+    nivel = exp.niveis(ctx.modelo, ctx.normas, ctx.palavras, PARES, SEMENTE)
     return {
         "menor": min(cossenos), "media": float(np.mean(cossenos)), "pares": len(cossenos),
         "comuns": nivel.palavras, "acaso": float(nivel.tokens.mean()),

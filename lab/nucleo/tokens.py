@@ -145,7 +145,7 @@ class Tokenizador:
             raise ErroDoUsuario(
                 "A palavra está vazia.",
                 "Um texto vazio não vira token nenhum, então não há linha da tabela para buscar.",
-                f"Escreva o que falta, por exemplo:  {opcao} {self._exemplo('', opcao)}",
+                f"Escreva a palavra, por exemplo:  {opcao} {self._exemplo('', opcao)}",
             )
         forma = self.procurar(palavra, com_espaco)
         if forma:
@@ -160,7 +160,7 @@ class Tokenizador:
             raise ErroDoUsuario(
                 f"O tokenizador do {self.nome} não conhece {_curto(limpa)}.",
                 f"Ele a troca por {partes[0]!r} (id {ids[0]}), a linha de tudo o que não conhece.",
-                f"Tente o que ele conheça, por exemplo:  {opcao} {self._exemplo(limpa, opcao)}",
+                f"Tente palavras que ele conheça, por exemplo:  {opcao} {self._exemplo(limpa, opcao)}",
             )
         if outra:
             dica = (
@@ -170,7 +170,7 @@ class Tokenizador:
             )
         else:
             dica = (
-                f"{self._lingua()}Tente o que este vocabulário tenha inteiro, por exemplo:  "
+                f"{self._lingua()}Tente palavras que este vocabulário tenha inteiras, por exemplo:  "
                 f"{opcao} {self._exemplo(limpa, opcao)}"
             )
         raise ErroDoUsuario(

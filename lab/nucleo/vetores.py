@@ -95,7 +95,7 @@ def muitos_vizinhos(
     """Os k vizinhos de muitas consultas de uma vez: (n, d) -> ids (n, k) e cossenos (n, k).
 
     Em azulejos de linhas × consultas: o produto de matrizes lê a tabela uma vez para muitas
-    consultas, e as notas são peneiradas antes de sair do cache. Erros: `ValueError` se k < 1.
+    consultas, e de cada azulejo só passa adiante quem ainda pode vencer. Erros: `ValueError` se k < 1.
     """
     if k < 1:
         raise ValueError(f"k precisa ser pelo menos 1, e veio {k}")
@@ -177,8 +177,8 @@ def avaliar_analogias(
     """As respostas a todas as perguntas (a, b, c, d) de uma vez. perguntas: (n, 4) ids.
 
     A nota de um candidato w é cos(b − a + c, w), e o produto interno é linear: basta calcular
-    u·w uma vez para cada palavra u que aparece, e depois somar linhas prontas. São ~600
-    produtos em vez de dez mil. O comprimento do alvo divide todas as notas por igual e não
+    u·w uma vez para cada palavra u que aparece, e depois somar linhas prontas: centenas de
+    produtos, em vez de um por pergunta. O comprimento do alvo divide todas as notas por igual e não
     muda quem vence, então nem é calculado.
     """
     return avaliar_protocolos(tabela, normas, perguntas, (normalizar,))[0]
