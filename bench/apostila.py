@@ -11,13 +11,13 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 
 
 def main(pasta: str) -> None:
-    tok = AutoTokenizer.from_pretrained(pasta)
-    wte = AutoModel.from_pretrained(pasta).wte.weight  # (V, d)
+    tok = AutoTokenizer.from_pretrained(pasta, trust_remote_code=False)
+    wte = AutoModel.from_pretrained(pasta, trust_remote_code=False).wte.weight  # (V, d)
     print("a linha de ' gato':", tuple(wte[tok.encode(" gato")[0]].shape))
     for a, b in ((" king", " queen"), (" king", " banana")):
         va, vb = wte[tok.encode(a)[0]], wte[tok.encode(b)[0]]  # (d,), (d,)
         print(f"{a} x {b}: {torch.cosine_similarity(va, vb, dim=0).item():+.3f}")
-    lm = AutoModelForCausalLM.from_pretrained(pasta)
+    lm = AutoModelForCausalLM.from_pretrained(pasta, trust_remote_code=False)
     print("amarrada?", lm.lm_head.weight.data_ptr() == lm.transformer.wte.weight.data_ptr())
 
 

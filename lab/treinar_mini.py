@@ -223,8 +223,10 @@ def exportar(args) -> int:
     bpe.model.save(str(destino))  # vocab.json e merges.txt, o formato original do GPT-2
 
     os.chmod(destino / "model.safetensors", 0o644)
-    modelo = AutoModelForCausalLM.from_pretrained(destino, dtype=torch.float32).eval()
-    tokenizer = AutoTokenizer.from_pretrained(destino)
+    modelo = AutoModelForCausalLM.from_pretrained(
+        destino, dtype=torch.float32, trust_remote_code=False
+    ).eval()
+    tokenizer = AutoTokenizer.from_pretrained(destino, trust_remote_code=False)
     feitos = [h for h in ultimo["historico"] if h["passo"] <= ultimo["passo"]]
     fotos = [ultimo["fotos"][k] for k in sorted(ultimo["fotos"]) if k < melhor["passo"]]
     wpe = modelo.transformer.wpe.weight.detach().numpy()

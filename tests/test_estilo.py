@@ -85,6 +85,21 @@ def test_nada_desta_maquina_no_repositorio():
             assert not achado, f"{arquivo.relative_to(RAIZ)}: {achado[0]}"
 
 
+def test_nenhum_codigo_de_fora_roda():
+    """Onde o transformers abre uma pasta, ela pode trazer Python: a recusa é escrita em cada chamada."""
+    achadas = 0
+    for arquivo in [*LAB.rglob("*.py"), *(RAIZ / "bench").glob("*.py")]:
+        for no in ast.walk(ast.parse(arquivo.read_text("utf-8"))):
+            if not isinstance(no, ast.Call) or not isinstance(no.func, ast.Attribute):
+                continue
+            if no.func.attr in ("from_pretrained", "from_config"):
+                opcoes = {k.arg: ast.unparse(k.value) for k in no.keywords}
+                onde = f"{arquivo.relative_to(RAIZ)}:{no.lineno}"
+                assert opcoes.get("trust_remote_code") == "False", onde
+                achadas += 1
+    assert achadas >= 8
+
+
 def test_nenhum_peso_grande_no_repositorio():
     for arquivo in arquivos_do_git():
         tamanho = arquivo.stat().st_size

@@ -4,6 +4,7 @@ Os modelos são minúsculos e montados pelas classes do transformers; a verdade 
 acabou de ser montado, antes de passar pelo disco.
 """
 
+import contextlib
 import json
 import os
 import pickle
@@ -572,6 +573,25 @@ def test_pickle_nunca_e_aberto(pasta_boa, tmp_path):
     assert not prova.exists()
     pickle.loads(armadilha)
     assert prova.exists()  # a armadilha funciona: o teste podia falhar
+
+
+def test_codigo_de_fora_nunca_roda(pasta_boa, tmp_path):
+    """Uma pasta que traz Python e pede, no config, que ele rode: recusa nossa, e nada foi executado.
+    O `auto_map` num tipo que a biblioteca conhece é ignorado; num que ela não conhece, é recusado."""
+    prova = tmp_path / "rodou"
+    for tipo in ("gpt2", "forasteiro"):
+        pasta = shutil.copytree(pasta_boa, tmp_path / tipo)
+        config = json.loads((pasta / "config.json").read_text("utf-8"))
+        config["model_type"] = tipo
+        config["auto_map"] = {
+            "AutoConfig": "codigo.Config",
+            "AutoModelForCausalLM": "codigo.Modelo",
+        }
+        (pasta / "config.json").write_text(json.dumps(config), "utf-8")
+        (pasta / "codigo.py").write_text(f"open({str(prova)!r}, 'w').close()\n", "utf-8")
+        with contextlib.suppress(ErroDoUsuario):
+            modelos.abrir(str(pasta)).completo()
+        assert not prova.exists(), tipo
 
 
 def test_o_modelo_inteiro_nao_pede_accelerate(pasta_boa, monkeypatch):

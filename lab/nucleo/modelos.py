@@ -425,6 +425,7 @@ def _carregar_completo(modelo: Modelo):
             modelo.pasta,
             dtype=torch.float32,
             local_files_only=True,
+            trust_remote_code=False,  # uma pasta pode trazer código; aqui ele nunca roda
             output_loading_info=True,
             **opcoes,
         )

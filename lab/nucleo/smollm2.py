@@ -142,11 +142,13 @@ def _converter_em(gguf: Path, pasta: Path, progresso: Callable[[str, int, int], 
     barra_da_biblioteca, leitor.tqdm = leitor.tqdm, contando
     try:
         modelo = transformers.AutoModelForCausalLM.from_pretrained(
-            str(gguf.parent), gguf_file=gguf.name, dtype=torch.float32
+            str(gguf.parent), gguf_file=gguf.name, dtype=torch.float32, trust_remote_code=False
         )
     finally:
         leitor.tqdm = barra_da_biblioteca
-    tokenizador = transformers.AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name)
+    tokenizador = transformers.AutoTokenizer.from_pretrained(
+        str(gguf.parent), gguf_file=gguf.name, trust_remote_code=False
+    )
     tokenizador.save_pretrained(pasta)
     # A biblioteca não grava um modelo que se diz quantizado; os pesos já são float32.
     config = modelo.config.to_dict()
