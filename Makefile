@@ -39,10 +39,10 @@ lint: $(VENV)/.instalado-dev ## confere o estilo do código
 	"$(PY)" -m ruff format --check .
 
 referencia: $(VENV)/.instalado-dev ## roda as lições, guarda os números e refaz as apostilas
-	"$(PY)" lab/referencia.py --modelo "$(MODELO)"
+	"$(PY)" lab/manutencao/referencia.py --modelo "$(MODELO)"
 
 apostilas: $(VENV)/.instalado-dev ## refaz as apostilas com os números já guardados
-	"$(PY)" lab/referencia.py --so-apostilas
+	"$(PY)" lab/manutencao/referencia.py --so-apostilas
 
 clean: ## apaga o ambiente, os caches e o que as lições escreveram
 	rm -rf $(VENV) .pytest_cache .hypothesis .ruff_cache

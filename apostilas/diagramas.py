@@ -13,7 +13,7 @@ from pathlib import Path
 AQUI = Path(__file__).resolve().parent
 sys.path.insert(0, str(AQUI.parent / "lab"))
 
-from nucleo import diagramas  # noqa: E402
+from nucleo.paginas import diagramas  # noqa: E402
 
 
 def desenhar(fonte: str) -> str:

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from comum import Assunto, Medida, alternar
-from nucleo import caminhos, listas, modelos, vetores
+from nucleo.base import caminhos
+from nucleo.contas import vetores
+from nucleo.modelos import fontes, listas
 
 NOSSO, GENSIM = "laboratório", "gensim"
 
@@ -68,7 +70,7 @@ def medir(rapido: bool = False) -> Assunto:
     """Segundos do conjunto inteiro (ou de 20 perguntas por categoria, no rápido)."""
     import checkpoint
 
-    tabela, tok = checkpoint.wte_com_analogias(), modelos.tokenizador_gpt2()
+    tabela, tok = checkpoint.wte_com_analogias(), fontes.tokenizador_gpt2()
     normas, kv = vetores.normas_das_linhas(tabela), None
     kv = para_o_gensim(tabela, tok)
     kv.fill_norms()

@@ -18,7 +18,8 @@ import numpy as np
 
 import gpt2_plantado as plantado
 from comum import RAIZ
-from nucleo import arquitetura, listas, modelos
+from nucleo.contas import arquitetura
+from nucleo.modelos import fontes, listas
 
 PASTA = Path(tempfile.gettempdir()) / "lab-embeddings-bench"
 DESVIO = 0.9  # tamanho do deslocamento de uma categoria, em normas da primeira palavra
@@ -29,7 +30,7 @@ def wte_com_analogias() -> np.ndarray:
     """(50257, 768): a tabela plantada, com as segundas palavras levadas na direção da categoria."""
     x = plantado.wte_plantada()
     normas = np.sqrt(np.einsum("vd,vd->v", x, x))
-    perguntas = listas.analogias_do_google(modelos.tokenizador_gpt2())
+    perguntas = listas.analogias_do_google(fontes.tokenizador_gpt2())
     # As quatro da analogia publicada já têm lugar: ninguém mexe nelas.
     mexidas = set(plantado.ids_das_quatro().values())
     sorteio = np.random.default_rng(17)

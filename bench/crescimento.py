@@ -14,7 +14,8 @@ import tempfile
 
 import checkpoint
 from comum import RAIZ, Assunto, Medida, executar
-from nucleo import arquitetura, tensores
+from nucleo.contas import arquitetura
+from nucleo.modelos import tensores
 
 FOLGA = 1e6  # bytes: o cabeçalho e as páginas inteiras das pontas; um bloco do small tem 28 MB
 

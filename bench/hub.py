@@ -12,8 +12,9 @@ from pathlib import Path
 
 import gpt2_plantado as plantado
 from comum import RAIZ, Assunto, Medida, executar
-from nucleo import arquitetura, modelos
-from nucleo import hub as hub_do_laboratorio
+from nucleo.contas import arquitetura
+from nucleo.modelos import fontes
+from nucleo.modelos import hub as hub_do_laboratorio
 from servidor_hub import Esparso, ServidorHub
 
 # O tokenizador e os blocos não entram aqui: só se contam bytes.
@@ -26,10 +27,10 @@ def publicar(servidor: ServidorHub) -> dict[str, int]:
     for nome, t in arquitetura.TAMANHOS.items():
         formas = plantado.formas_gpt2(t.n_layer, t.n_embd)
         bruto, _, total = plantado.cabecalho(formas)
-        servidor.publicar(modelos.GPT2[nome], "model.safetensors", Esparso(total, {0: bruto}))
+        servidor.publicar(fontes.GPT2[nome], "model.safetensors", Esparso(total, {0: bruto}))
         # O small desce inteiro, com a configuração; dos outros a lição só pede as tabelas.
         config = json.dumps(plantado.config_gpt2(t.n_layer, t.n_embd, t.n_head))
-        servidor.publicar(modelos.GPT2[nome], "config.json", config.encode())
+        servidor.publicar(fontes.GPT2[nome], "config.json", config.encode())
         tamanhos[nome] = total
     return tamanhos
 
@@ -40,7 +41,7 @@ def totais_nos_cabecalhos() -> dict[str, int]:
     As máscaras (h.0.attn.bias) estão no arquivo e não são pesos: ficam de fora.
     """
     totais = {}
-    for nome, repo in modelos.GPT2.items():
+    for nome, repo in fontes.GPT2.items():
         cabecalho, _ = hub_do_laboratorio.cabecalho_remoto(repo)
         pesos = (t for n, t in cabecalho.items() if not n.endswith(".attn.bias"))
         totais[nome] = sum(math.prod(t.forma) for t in pesos)

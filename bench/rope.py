@@ -11,8 +11,8 @@ from rotary_embedding_torch import apply_rotary_emb
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from comum import Assunto, Medida, alternar
-from nucleo.posicoes import frequencias
-from nucleo.rope import girar, tabelas
+from nucleo.contas.posicoes import frequencias
+from nucleo.contas.rope import girar, tabelas
 
 FORMA, VEZES, LIMITE = (1, 9, 2048, 64), 200, 1.2
 PARES = {"nosso, metades": "transformers", "nosso, intercalado": "rotary-embedding-torch"}

@@ -2,24 +2,24 @@
 
 O laço comum é o que se escreve de memória: modelo(x, labels=x), backward, corte, AdamW, zero_grad, com o
 modelo como o transformers o dá. O nosso usa a gelu numa operação só e o AdamW fundido
-(lab/nucleo/treino.py). As mesmas formas, o mesmo lote, uma forma do tamanho da lição 02_treino.
+(lab/nucleo/treino/treinador.py). As mesmas formas, o mesmo lote, uma forma do tamanho da lição 02_treino.
 """
 
 import numpy as np
 import torch
 
 from comum import Assunto, alternar
-from nucleo import treino
+from nucleo.treino import treinador
 
 FORMA = {"vocabulario": 2048, "d": 128, "camadas": 4, "cabecas": 4, "posicoes": 128}
 LOTE, PASSOS = 8, 40
 NOSSO, COMUM = "nosso treinador", "laço comum"
 
 
-def nosso(fita: np.ndarray, lote: int = LOTE) -> treino.Treino:
+def nosso(fita: np.ndarray, lote: int = LOTE) -> treinador.Treino:
     """O treinador do laboratório, pronto para o primeiro passo."""
-    receita = treino.Receita(10_000, lote, FORMA["posicoes"], semente=2)
-    return treino.Treino(treino.novo_gpt2(**FORMA, semente=2), fita, receita)
+    receita = treinador.Receita(10_000, lote, FORMA["posicoes"], semente=2)
+    return treinador.Treino(treinador.novo_gpt2(**FORMA, semente=2), fita, receita)
 
 
 def laco_comum(fita: np.ndarray, lote: int = LOTE):

@@ -133,7 +133,7 @@ def _csv(arquivo: Path, colunas: list[str], linhas: list[list]) -> None:
 
 def figura(assuntos: list[Assunto]) -> bytes:
     """Cada linha do aceite como fração do limite: à esquerda da linha, confere."""
-    from nucleo import graficos
+    from nucleo.base import graficos
 
     return graficos.png(graficos.aceite(*fracoes(assuntos)))
 
@@ -167,7 +167,7 @@ def main() -> int:
 
     from rich.console import Console
 
-    from nucleo.saida import preparar_fluxos
+    from nucleo.base.caderno import preparar_fluxos
 
     preparar_fluxos()
     console = Console(width=None if sys.stdout.isatty() else 120)

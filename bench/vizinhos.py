@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 
 from comum import Assunto, alternar
-from nucleo import vetores
+from nucleo.contas import vetores
 
 K = 10
 NOSSO, GENSIM, MEMORIA, FAISS = "laboratório", "gensim", "ler wte uma vez", "faiss (plano)"

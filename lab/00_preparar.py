@@ -36,10 +36,10 @@ from aula import (
     inteiro_entre,
     rodar_com_erros_gentis,
 )
-from nucleo import maquina
-from nucleo.erros import ErroDoUsuario
-from nucleo.pacote import PLATAFORMAS, PYTHONS
-from nucleo.unidades import megabytes
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.unidades import megabytes
+from nucleo.sala import maquina
+from nucleo.sala.pacote import PLATAFORMAS, PYTHONS
 
 MODELOS = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "smollm2", "mini")
 
@@ -142,7 +142,8 @@ def pasta_de(texto: str) -> Path:
 
 
 def montar_pacote(args: argparse.Namespace) -> int:
-    from nucleo import montagem, pacote
+    from nucleo.sala import montar as montagem
+    from nucleo.sala import pacote
 
     destino = pasta_de(args.pacote)
     # A pasta errada se descobre agora, e não depois de dez minutos de download.
@@ -172,7 +173,7 @@ def montar_pacote(args: argparse.Namespace) -> int:
 
 def escolher_wheels(args: argparse.Namespace) -> tuple[dict, list[maquina.Item]]:
     """({alvo: wheels}, as linhas para a tela, com o tamanho: ainda não se baixou nada)."""
-    from nucleo import pacote, wheels
+    from nucleo.sala import pacote, wheels
 
     if args.sem_wheels:
         aviso = "não vão (--sem-wheels): quem recebe precisa já tê-los, ou de internet"
@@ -188,14 +189,14 @@ def escolher_wheels(args: argparse.Namespace) -> tuple[dict, list[maquina.Item]]
 
 
 def instalar_do_pacote(args: argparse.Namespace) -> int:
-    from nucleo import instalacao
+    from nucleo.sala import instalar
 
     pasta_de(args.do_pacote)
     with barra() as progresso:
         # De uma pasta, tudo é conferido aqui, antes de tocar em qualquer coisa.
-        fonte = instalacao.de_onde(args.do_pacote.strip(), progresso)
+        fonte = instalar.de_onde(args.do_pacote.strip(), progresso)
         print(f"Pacote de {fonte.manifesto.feito_em}, impressão digital {fonte.manifesto.digital}")
-        itens = instalacao.instalar(fonte, progresso)
+        itens = instalar.instalar(fonte, progresso)
     mostrar(itens)
     print(com_este_python("\nPronto. Agora:  python lab/02_embeddings.py"))
     return 0
@@ -205,7 +206,7 @@ def instalar_do_pacote(args: argparse.Namespace) -> int:
 
 
 def servir_espelho(args: argparse.Namespace) -> int:
-    from nucleo import espelho, pacote
+    from nucleo.sala import espelho, pacote
 
     pasta = pasta_de(args.espelho)
     with barra() as progresso:

@@ -40,13 +40,14 @@ aula = Aula("02_contexto", __doc__, SECOES, opcoes)
 
 import numpy as np
 
-from nucleo import contexto, estados, frases, modelos
-from nucleo import experimentos_contexto as exp
-from nucleo import figuras_contexto as fig
-from nucleo.erros import ErroDoUsuario
-from nucleo.saida import Conferencia
-from nucleo.tokens import visivel
-from nucleo.unidades import decimal, inteiro, porcento
+from nucleo.base.caderno import Conferencia
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.unidades import decimal, inteiro, porcento
+from nucleo.contas import sentidos
+from nucleo.licoes import l02_contexto as exp
+from nucleo.licoes import l02_contexto_figuras as fig
+from nucleo.modelos import estados, fontes, frases
+from nucleo.modelos.tokens import visivel
 
 if aula.args.frase and not aula.args.palavra:
     raise ErroDoUsuario(
@@ -58,7 +59,7 @@ if aula.args.frase and not aula.args.palavra:
 modelo = aula.abrir_modelo()
 tok = modelo.tokenizador
 colecao = frases.colecao_para(tok)
-causal = modelo.familia not in modelos.CODIFICADORES
+causal = modelo.familia not in fontes.CODIFICADORES
 
 # As frases de quem está ao teclado são lidas já: um engano aparece agora, não no meio.
 suas = [frases.achar_palavra(tok, aula.args.palavra, f) for f in aula.args.frase or []]
@@ -123,7 +124,7 @@ if aula.secao(2):
 
     contra = exp.conferir_estados(modelo, leituras)
     aula.comparar("2_estados", "Nossos estados contra output_hidden_states", contra)
-    aula.codigo(estados.estados, contexto.cossenos)
+    aula.codigo(estados.estados, sentidos.cossenos)
 
     # E se a pista vier depois? Num modelo causal a palavra já passou, e não sabe.
     if causal:
@@ -140,7 +141,7 @@ if aula.secao(3):
     # Brinquedo: quatro ocorrências, dois sentidos, e todas as rotulagens 2 + 2 possíveis.
     K = np.array([[[1, 0.9, 0.2, 0.3], [0.9, 1, 0.1, 0.2], [0.2, 0.1, 1, 0.8], [0.3, 0.2, 0.8, 1]]])
     rotulagens = np.array([[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0]])  # (3, 4)
-    lacunas = contexto.separacao(K, rotulagens)[:, 0]  # (1, 4, 4), (3, 4) -> (3, 1) -> (3,)
+    lacunas = sentidos.separacao(K, rotulagens)[:, 0]  # (1, 4, 4), (3, 4) -> (3, 1) -> (3,)
     contas = "; ".join(decimal(v, 2) for v in lacunas)
     aula.diga(f"Brinquedo: dentro − entre nas três rotulagens possíveis: {contas}. Só uma sobe.")
 
@@ -172,7 +173,7 @@ if aula.secao(3):
             "o token da frente é sempre o mesmo, e onde ele também se separa está só carregando o "
             "assunto da frase. Antes dessa camada, o que se separa é a palavra."
         )
-    aula.codigo(contexto.separacao, contexto.provar)
+    aula.codigo(sentidos.separacao, sentidos.provar)
 
 # %% 4 · Anisotropia: o que é semelhança, e o que é viés
 if aula.secao(4):
@@ -188,13 +189,13 @@ if aula.secao(4):
         f"na camada {pico}, dois tokens quaisquer já têm cosseno {decimal(fundo.anisotropia[pico])}. "
         "A semelhança corrigida é o que sobra (Ethayarajh 2019)."
     )
-    aula.codigo(contexto.media_dos_cossenos, contexto.variancia_de_um_vetor)
+    aula.codigo(sentidos.media_dos_cossenos, sentidos.variancia_de_um_vetor)
 
 # %% 5 · Três dimensões que mandam no cosseno
 if aula.secao(5):
     # Brinquedo: uma dimensão grande e comum a todos esconde que o resto é oposto.
     a, b = np.array([9.0, 1.0, -1.0]), np.array([9.0, -1.0, 1.0])
-    com, sem = contexto.cossenos(np.stack([np.stack([a, b]), np.stack([a, b]) * [0, 1, 1]]))[
+    com, sem = sentidos.cossenos(np.stack([np.stack([a, b]), np.stack([a, b]) * [0, 1, 1]]))[
         :, 0, 1
     ]
     aula.diga(f"Brinquedo: cos((9, 1, −1), (9, −1, 1)) = {decimal(com)}; sem o 9, {decimal(sem)}.")
@@ -211,7 +212,7 @@ if aula.secao(5):
         f"dimensões. Padronizar devolve a voz às outras: na camada {nitida}, dentro − entre vai de "
         f"{antes} a {depois} (Timkey e van Schijndel 2021)."
     )
-    aula.codigo(contexto.contribuicoes, contexto.padronizar)
+    aula.codigo(sentidos.contribuicoes, sentidos.padronizar)
 
 # %% 6 · A lente: o sentido lido em tokens
 if aula.secao(6):

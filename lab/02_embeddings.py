@@ -48,13 +48,14 @@ aula = Aula("02_embeddings", __doc__, SECOES, opcoes)
 
 import numpy as np
 
-from nucleo import arquitetura, entrada, gpt2_medido, listas, modelos, vetores
-from nucleo import experimentos_02 as exp
-from nucleo import figuras_02 as fig
-from nucleo import tabela_posicoes as posicao
-from nucleo.memoria import Memoria
-from nucleo.saida import Conferencia
-from nucleo.unidades import contado, decimal, inteiro
+from nucleo.base.caderno import Conferencia
+from nucleo.base.unidades import contado, decimal, inteiro
+from nucleo.contas import arquitetura, entrada, vetores
+from nucleo.contas import tabela_posicoes as posicao
+from nucleo.licoes import l02_embeddings as exp
+from nucleo.licoes import l02_embeddings_figuras as fig
+from nucleo.modelos import fontes, gpt2_medido, listas
+from nucleo.modelos.memoria import Memoria
 
 modelo = aula.abrir_modelo()
 tok, wte = modelo.tokenizador, modelo.wte  # wte: (V, d), uma linha por token
@@ -63,7 +64,7 @@ palavras = listas.palavras_para(tok)
 frase = tok.ids(palavras.listas["frase"])[: modelo.n_ctx]  # lista de n ids, o que couber
 # O que é "não ter nada a ver": o cosseno de tokens e de palavras quaisquer.
 nivel = exp.niveis(modelo, normas, palavras, PARES_AO_ACASO, SEMENTE)
-# O transformers e o modelo inteiro: só se precisar, e cada pergunta uma vez (ver nucleo/memoria.py).
+# O transformers e o modelo inteiro: só se precisar, e cada pergunta uma vez (ver nucleo/modelos/memoria.py).
 biblioteca = exp.Biblioteca(modelo, Memoria(aula.args.ao_vivo), aula.diga)
 
 # As palavras de quem está ao teclado são resolvidas já: um engano aparece agora, não no meio.
@@ -80,7 +81,7 @@ escolhidas = pedidas or [tok.linha(p) for p in palavras.presentes(palavras.lista
 if aula.secao(1):
     # Primeiro o tokenizador do curso, que vem no repositório; depois o do modelo de hoje (se já
     # for o GPT-2, a volta é uma só).
-    for nome, t in {"gpt2": modelos.tokenizador_gpt2(), modelo.nome: tok}.items():
+    for nome, t in {"gpt2": fontes.tokenizador_gpt2(), modelo.nome: tok}.items():
         for n, texto in enumerate(FRASES, 1):
             aula.quadro(f"1_tokens_{exp.rotulo(nome)}_{n}", exp.tokens_da_frase(t, texto))
     aula.repare(
@@ -274,7 +275,7 @@ if aula.secao(6):
 if aula.secao(7):
     # Cada tropeço da listagem é medido aqui, com o tokenizador verdadeiro do GPT-2.
     aula.quadro(
-        "7_correcoes", exp.correcoes(modelos.tokenizador_gpt2(), biblioteca.enderecos_no_meta())
+        "7_correcoes", exp.correcoes(fontes.tokenizador_gpt2(), biblioteca.enderecos_no_meta())
     )
 
 # %% 8 · No laboratório

@@ -15,10 +15,10 @@ O que fica:    minhas_respostas/ (só sua: o git a ignora)
 """
 
 # A apostila é a única diferença entre os scripts de exercícios: as perguntas e as funções estão em
-# lab/nucleo/exercicios, e a conversa com quem digita, em lab/exercicios.
+# lab/nucleo/exercicios, e a conversa com quem digita, em lab/palco.
 APOSTILA = 2
 
-from exercicios import roteiro
+from palco import exercicios_roteiro
 
 if __name__ == "__main__":
-    raise SystemExit(roteiro.principal(APOSTILA, __doc__))
+    raise SystemExit(exercicios_roteiro.principal(APOSTILA, __doc__))

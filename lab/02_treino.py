@@ -50,10 +50,12 @@ aula = Aula("02_treino", __doc__, SECOES, opcoes, usa_modelo=False)
 import numpy as np
 import torch
 
-from nucleo import arquitetura, mini, modelos
-from nucleo import experimentos_treino as exp
-from nucleo import treino as tr
-from nucleo.saida import Conferencia
+from nucleo.base.caderno import Conferencia
+from nucleo.contas import arquitetura
+from nucleo.licoes import l02_treino as exp
+from nucleo.modelos import fontes
+from nucleo.treino import mini
+from nucleo.treino import treinador as tr
 
 torch.use_deterministic_algorithms(True)  # duas execuções, as mesmas tabelas
 corpus = exp.abrir_material(aula.args.corpus or os.environ.get("LAB_CORPUS"), VOCABULARIO)
@@ -176,7 +178,7 @@ if aula.secao(2):
         aula.diga(
             "Sem corpus: o **mini**, ao nascer e treinado, numa página do conto, que ele nunca viu."
         )
-        do_repositorio = modelos.abrir("mini")
+        do_repositorio = fontes.abrir("mini")
         pagina = np.array(do_repositorio.tokenizador.ids(mini.trecho()))  # (n,)
         caminhos = exp.Caminhos(pagina, 64, 8)
         caminhos.medir(0, mini.recem_nascido())

@@ -12,7 +12,7 @@ Como rodar:    python lab/06_extrapolacao.py
 O que fica:    outputs/06_extrapolacao/ (relatorio.md, tabelas em CSV, figuras, resultado.json)
 """
 
-# %% Botões (os do treino, que valem para os seis modelos, estão em nucleo/extrapolacao.py)
+# %% Botões (os do treino, que valem para os seis modelos, estão em nucleo/treino/extrapolacao.py)
 BLOCO = 16  # posições juntas em cada ponto da curva por posição
 RAPIDO = (128, 256, 1024)  # os comprimentos lidos com --rapido, que também usa uma semente só
 SECOES = {
@@ -45,10 +45,10 @@ aula = Aula("06_extrapolacao", __doc__, SECOES, opcoes, usa_modelo=False)
 
 from pathlib import Path
 
-from nucleo import experimentos_extrapolacao as exp
-from nucleo import extrapolacao as ex
-from nucleo import figuras_extrapolacao as fig
-from nucleo.unidades import decimal
+from nucleo.base.unidades import decimal
+from nucleo.licoes import l06_extrapolacao as exp
+from nucleo.licoes import l06_extrapolacao_figuras as fig
+from nucleo.treino import extrapolacao as ex
 
 pasta = Path(aula.args.pesos).expanduser() if aula.args.pesos else ex.PASTA
 sementes = tuple(aula.args.semente or (ex.SEMENTES[:1] if aula.args.rapido else ex.SEMENTES))

@@ -50,12 +50,13 @@ def opcoes(p):
 aula = Aula("06_posicoes", __doc__, SECOES, opcoes, usa_modelo=False)
 
 
-from nucleo import escalonamento, listas, permutacao, posicoes, rope
-from nucleo import experimentos_06 as exp
-from nucleo import experimentos_rope as giro
-from nucleo import figuras_06 as fig
-from nucleo.erros import ErroDoUsuario
-from nucleo.unidades import decimal, porcento
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.unidades import decimal, porcento
+from nucleo.contas import escalonamento, permutacao, posicoes, rope
+from nucleo.licoes import l06_posicoes as exp
+from nucleo.licoes import l06_posicoes_figuras as fig
+from nucleo.licoes import l06_posicoes_rope as giro
+from nucleo.modelos import listas
 
 d, T = aula.args.d, aula.args.posicoes
 posicoes.exigir_par(d, "d")  # o engano aparece agora, e não no meio da lição

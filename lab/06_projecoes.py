@@ -50,11 +50,11 @@ aula = Aula("06_projecoes", __doc__, SECOES, opcoes)
 
 import numpy as np
 
-from nucleo import experimentos_projecoes as exp
-from nucleo import figuras_projecoes as fig
-from nucleo import projecoes
-from nucleo.tokens import visivel
-from nucleo.unidades import decimal, porcento
+from nucleo.base.unidades import decimal, porcento
+from nucleo.contas import projecoes
+from nucleo.licoes import l06_projecoes as exp
+from nucleo.licoes import l06_projecoes_figuras as fig
+from nucleo.modelos.tokens import visivel
 
 modelo = aula.abrir_modelo()
 grupos = (
@@ -255,7 +255,7 @@ if aula.secao(7):
 
 # %% 8 · Para levar: página interativa e Embedding Projector
 if aula.secao(8):
-    from nucleo.pagina_interativa import pagina
+    from nucleo.licoes.l06_projecoes_pagina import pagina
 
     perto = exp.vizinhos_verdadeiros(modelo, pontos, VIZINHOS_NA_PAGINA)
     texto = modelo.tokenizador.texto

@@ -13,12 +13,12 @@ O que fica:    outputs/99_conferir/ (relatorio.md, afirmacoes.csv, errata.md, re
 
 # A linha de comando vem antes das bibliotecas pesadas: --help responde na hora.
 from aula import Aula, explicar
-from nucleo import afirmacoes
-from nucleo.erros import ErroDoUsuario
+from nucleo.afirmacoes import fichas
+from nucleo.base.erros import ErroDoUsuario
 
 # %% As seções: uma por apostila de data/afirmacoes.toml, o que falta, e o resumo
 try:
-    APOSTILAS = afirmacoes.apostilas()
+    APOSTILAS = fichas.apostilas()
 except ErroDoUsuario as erro:  # ainda não há Aula para explicá-lo
     raise SystemExit(explicar(erro)) from None
 SECOES = APOSTILAS | {
@@ -40,10 +40,10 @@ def opcoes(p):
 
 aula = Aula("99_conferir", __doc__, SECOES, opcoes)
 
-todas = afirmacoes.ler()
+todas = fichas.ler()
 if aula.args.afirmacao is not None:
     # Um id errado é dito já, antes de abrir o modelo.
-    todas = [afirmacoes.escolher(todas, aula.args.afirmacao)]
+    todas = [fichas.escolher(todas, aula.args.afirmacao)]
     aula.so_esta(todas[0].apostila)
 elif aula.args.apostila:
     aula.so_esta(aula.args.apostila)
@@ -56,13 +56,14 @@ if aula.args.guardar and aula.args.secao:
 if set(APOSTILAS) & set(aula.args.secao or ()):
     todas = [a for a in todas if aula.pediu(a.apostila)]
 
-from nucleo import conferencia, errata, modelos, referencia
-from nucleo.medidas import Contexto, Resultados
+from nucleo.afirmacoes import errata, guardados, vereditos
+from nucleo.afirmacoes.medidas import Contexto, Resultados
+from nucleo.modelos import fontes
 
 modelo = aula.abrir_modelo()
 ctx = Contexto(modelo, Resultados(modelo.nome, None) if aula.args.guardar else None)
 with aula.barra() as progresso:
-    conferidas = conferencia.conferir_todas(todas, ctx, progresso)
+    conferidas = vereditos.conferir_todas(todas, ctx, progresso)
 
 # %% Cada número com nome: é daqui que a página e a errata leem
 for c in conferidas:
@@ -81,13 +82,13 @@ for apostila in APOSTILAS:
         continue
     if aula.args.afirmacao:
         # A ficha de uma afirmação: os valores contra a regra, e o comando para ver.
-        aula.quadro("ficha", conferencia.ficha(desta[0]))
-        aula.codigo(afirmacoes.julgar)
+        aula.quadro("ficha", vereditos.ficha(desta[0]))
+        aula.codigo(fichas.julgar)
         continue
-    mostradas = conferencia.erradas(desta) if aula.args.so_erradas else desta
-    erradas = len(conferencia.erradas(desta))
+    mostradas = vereditos.erradas(desta) if aula.args.so_erradas else desta
+    erradas = len(vereditos.erradas(desta))
     titulo = f"{len(mostradas)} de {len(desta)} afirmações"
-    aula.quadro(f"{apostila}_afirmacoes", conferencia.quadro(mostradas, titulo))
+    aula.quadro(f"{apostila}_afirmacoes", vereditos.quadro(mostradas, titulo))
     aula.repare(
         f"{erradas} das {len(desta)} não conferem de todo. O veredito sai da regra; veja uma por "
         "inteiro com `python lab/99_conferir.py --afirmacao ID`."
@@ -95,47 +96,47 @@ for apostila in APOSTILAS:
 
 # %% gpt2 · O que só os pesos verdadeiros dizem
 if aula.secao("gpt2"):
-    so_la = conferencia.so_no_gpt2(conferidas)
+    so_la = vereditos.so_no_gpt2(conferidas)
     aula.quadro("gpt2", so_la)
     if ctx.e_o_gpt2:
         aula.diga("O modelo de hoje **é** o GPT-2: estas linhas foram medidas agora.")
     else:
-        aula.diga(f"Com o GPT-2 estas linhas se medem:  `{modelos.COMO_TER_GPT2}`")
+        aula.diga(f"Com o GPT-2 estas linhas se medem:  `{fontes.COMO_TER_GPT2}`")
         aula.repare("publicado e guardado não são medidos aqui: a coluna «de onde» o diz.")
 
 # %% mudou · A mesma conferência, contra a que ficou guardada
 if aula.secao("mudou"):
     try:
-        antes = referencia.ler("99_conferir", modelo.nome)
+        antes = guardados.ler("99_conferir", modelo.nome)
     except ErroDoUsuario as erro:  # o que se mediu até aqui não se perde por isto
-        if referencia.arquivo("99_conferir", modelo.nome).exists():
+        if guardados.arquivo("99_conferir", modelo.nome).exists():
             aula.diga(f"{erro.o_que} Nada a comparar. {erro.o_que_fazer}")
         else:
             aula.diga(f"Não há conferência guardada com o modelo {modelo.nome}: nada a comparar.")
     else:
         # Uma afirmação que não confere é um achado; uma que mudou de veredito pede um olhar.
-        mudaram = conferencia.mudancas(conferidas, antes)
-        quais = conferencia.conferir_mudancas(mudaram)
+        mudaram = vereditos.mudancas(conferidas, antes)
+        quais = vereditos.conferir_mudancas(mudaram)
         aula.comparar("mudou", f"Vereditos contra a referência ({modelo.nome})", quais)
 
 # %% resumo · Quantas de cada
 if aula.secao("resumo"):
-    aula.quadro("resumo", conferencia.contagem(conferidas))
-    fora = conferencia.nao_medidos_aqui(conferidas)
+    aula.quadro("resumo", vereditos.contagem(conferidas))
+    fora = vereditos.nao_medidos_aqui(conferidas)
     aula.repare(
         f"{fora} destes vereditos saem de números publicados, ou medidos antes por nós no GPT-2, e não "
         "de medida feita aqui. «Não confere» é um achado sobre a apostila, e não uma falha da lição."
     )
-    aula.codigo(afirmacoes.julgar)
+    aula.codigo(fichas.julgar)
 
 # %% Guardar tudo
 if not aula.args.afirmacao and conferidas:
-    aula.caderno.csv("afirmacoes", *conferencia.tabela_inteira(conferidas))
+    aula.caderno.csv("afirmacoes", *vereditos.tabela_inteira(conferidas))
     texto = errata.em_markdown({"resultados": aula.caderno.resultados})
     aula.guardar("errata.md", texto.encode("utf-8"), "o que corrigir, com a medida de hoje")
 aula.terminar()
 if aula.args.guardar:
-    referencia.guardar(
+    guardados.guardar(
         {"licao": aula.nome, **aula.caderno.ficha, "resultados": aula.caderno.resultados},
         modelo.nome,
     )

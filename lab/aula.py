@@ -23,10 +23,10 @@ from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
-from nucleo import caminhos
-from nucleo.erros import ErroDoUsuario
-from nucleo.saida import Caderno, Conferencia, Quadro, conferir_pasta, preparar_fluxos
-from nucleo.unidades import cientifico, contado, decimal, inteiro
+from nucleo.base import caminhos
+from nucleo.base.caderno import Caderno, Conferencia, Quadro, conferir_pasta, preparar_fluxos
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.unidades import cientifico, contado, decimal, inteiro
 
 PACOTES = ("torch", "transformers", "numpy", "tokenizers")
 
@@ -101,7 +101,7 @@ def inteiro_entre(menor: int, maior: int) -> Callable[[str], int]:
 
 
 def opcao_ao_vivo(analisador: argparse.ArgumentParser) -> None:
-    """Acrescenta --ao-vivo, para as lições que lembram o que a biblioteca respondeu (nucleo.memoria)."""
+    """Acrescenta --ao-vivo, para as lições que lembram o que a biblioteca respondeu (nucleo.modelos.memoria)."""
     analisador.add_argument(
         "--ao-vivo",
         action="store_true",
@@ -211,10 +211,10 @@ class Aula:
 
     def abrir_modelo(self, nome: str | None = None):
         """O modelo pedido em --modelo (ou `nome`), com barra de progresso e a ficha na tela."""
-        from nucleo import modelos
+        from nucleo.modelos import fontes
 
         with self.barra() as progresso:
-            modelo = modelos.abrir(nome or self.args.modelo, progresso)
+            modelo = fontes.abrir(nome or self.args.modelo, progresso)
         self._modelo = modelo.nome
         forma = f"wte {inteiro(modelo.V)} × {modelo.d}"
         forma += (
@@ -224,7 +224,7 @@ class Aula:
         if modelo.motivo:
             self.diga(f"Por quê: {modelo.motivo}.")
         if modelo.familia != "gpt2" or modelo.nome == "mini":
-            self.diga(f"Para ver o GPT-2 do curso:  `{modelos.COMO_TER_GPT2}`")
+            self.diga(f"Para ver o GPT-2 do curso:  `{fontes.COMO_TER_GPT2}`")
         self.caderno.ficha["modelo"] = {
             "nome": modelo.nome, "origem": modelo.origem, "motivo": modelo.motivo,
             "V": modelo.V, "d": modelo.d, "n_ctx": modelo.n_ctx,
@@ -236,7 +236,7 @@ class Aula:
         return barra_de_progresso(self._erros)
 
     def treinar(self, treino, rotulo: str, parar_com_ctrl_c: bool = False):
-        """Gera os passos de um `nucleo.treino.Treino`, com a barra: perda e tokens por segundo.
+        """Gera os passos de um `nucleo.treino.treinador.Treino`, com a barra: perda e tokens por segundo.
 
         Com `parar_com_ctrl_c`, o primeiro Ctrl-C encerra este treino e a lição segue com o que o
         modelo aprendeu até ali; o segundo sai da lição.
@@ -410,9 +410,9 @@ class Aula:
         """
         if self.args.sem_graficos:
             return
-        from nucleo import preguica
+        from nucleo.base import preguica
 
-        graficos = preguica.modulo("nucleo.graficos")
+        graficos = preguica.modulo("nucleo.base.graficos")
         self.caderno.figura(id_, graficos.png(desenhar(*argumentos)), alt)
         self._console.print(_rotulado("Figura:", "green", f"{id_}.png — {alt}"))
 

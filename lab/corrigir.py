@@ -47,7 +47,7 @@ import secrets
 from pathlib import Path
 
 from nucleo.exercicios import caixa, correcao
-from nucleo.exercicios.contexto import Contexto
+from nucleo.exercicios.bancada import Contexto
 
 pastas = correcao.pastas_da_turma(Path(aula.args.turma).expanduser())
 apostilas = [aula.args.apostila] if aula.args.apostila else exercicios.apostilas()

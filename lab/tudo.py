@@ -23,8 +23,8 @@ import time
 from pathlib import Path
 
 from aula import Analisador, com_este_python, explicar, medir_telas, rodar_com_erros_gentis
-from nucleo import caminhos
-from nucleo.pagina import (
+from nucleo.base import caminhos
+from nucleo.paginas.resultados import (
     FALHOU,
     INTERROMPIDA,
     NAO_RODOU,
@@ -157,11 +157,12 @@ def _o_que_fazer(nome: str, codigo: int, erro: str) -> list[str]:
 def escrever_paginas(feitas: list[Execucao], modelo: tuple[str, str]) -> list[str]:
     """Grava as apostilas e o index.html; devolve o que nas apostilas não deu para converter."""
     # Pacotes que só a página usa: quem roda uma lição não espera por eles.
-    from nucleo import apostila_html, pagina
+    from nucleo.paginas import apostilas as apostila_html
+    from nucleo.paginas import resultados
 
     apostilas = apostila_html.escrever()
     comando = " ".join(["python lab/tudo.py", *sys.argv[1:]])
-    pagina.escrever(feitas, [x.stem for x in licoes()], modelo, comando, apostilas)
+    resultados.escrever(feitas, [x.stem for x in licoes()], modelo, comando, apostilas)
     if not apostilas:
         return ["não há apostila nenhuma na pasta apostilas/: a página saiu sem elas"]
     return [f"apostilas/{a.fonte}: {aviso}" for a in apostilas for aviso in a.avisos]
@@ -172,7 +173,7 @@ def mostrar(feitas: list[Execucao]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from nucleo.unidades import decimal
+    from nucleo.base.unidades import decimal
 
     tela = medir_telas()[0]
     tela.print()
@@ -197,12 +198,12 @@ def mostrar(feitas: list[Execucao]) -> None:
 
 def dizer_modelo(modelo: str, feitas: list[Execucao]) -> None:
     """Se algo rodou, e não foi o GPT-2 do curso que respondeu, quem foi, e como tê-lo."""
-    from nucleo import modelos
+    from nucleo.modelos import fontes
 
     rodou = any(e.situacao in (PRONTO, RESSALVA) for e in feitas)
     if rodou and not modelo.startswith("gpt2"):
         print(f"Rodaram com {modelo}, e não com o GPT-2 do curso. Para tê-lo:")
-        print(com_este_python(f"  {modelos.COMO_TER_GPT2}"))
+        print(com_este_python(f"  {fontes.COMO_TER_GPT2}"))
 
 
 def dizer_avisos(avisos: list[str], pagina_pronta: bool) -> None:
@@ -219,9 +220,9 @@ def escolher_modelo(pedido: str | None) -> tuple[str, str]:
         return pedido, "pedido em --modelo"
     if do_ambiente := os.environ.get("LAB_MODELO"):
         return do_ambiente, "pedido na variável LAB_MODELO"
-    from nucleo import modelos
+    from nucleo.modelos import fontes
 
-    nome = modelos.pronto()
+    nome = fontes.pronto()
     if nome == "gpt2":
         return nome, "é o do curso, e está no cache"
     if nome == "auto":
@@ -239,10 +240,10 @@ def principal() -> int:
     )
     args = p.parse_args()
     modelo = escolher_modelo(args.modelo)
-    from nucleo import modelos
+    from nucleo.modelos import fontes
 
     # Um nome errado se diz uma vez e agora, e não uma vez por lição.
-    modelos.conferir_nome(modelo[0])
+    fontes.conferir_nome(modelo[0])
     if args.so_pagina:
         dizer_avisos(escrever_paginas([], modelo), True)
         return 0

@@ -33,20 +33,20 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 @pytest.fixture(scope="session")
 def smollm2():
     """O SmolLM2 de verdade. Sem o pacote, os testes dele pulam dizendo por quê."""
-    from nucleo import modelos
-    from nucleo import smollm2 as fonte
+    from nucleo.modelos import fontes
+    from nucleo.modelos import smollm2 as fonte
 
     if not (fonte.convertido() or fonte.achar_gguf()):
         pytest.skip(f"o pacote {fonte.PACOTE} não está instalado: use make test")
-    return modelos.abrir("smollm2")
+    return fontes.abrir("smollm2")
 
 
 @pytest.fixture(scope="session")
 def mini():
     """O nosso GPT-2 pequeno, que vem no repositório."""
-    from nucleo import modelos
+    from nucleo.modelos import fontes
 
-    return modelos.abrir("mini")
+    return fontes.abrir("mini")
 
 
 @pytest.fixture(scope="session")

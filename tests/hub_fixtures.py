@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gpt2_plantado as plantado
-from nucleo import hub, modelos
+from nucleo.modelos import fontes, hub
 from servidor_hub import Esparso, ServidorHub
 
 _AMBIENTE = (
@@ -158,7 +158,7 @@ def fixture_magro(tmp_path):
 @pytest.fixture(name="no_ar")
 def fixture_no_ar(servidor, magro):
     """O servidor com o GPT-2 magro no lugar do gpt2; `no_ar.valores` são os tensores dele."""
-    servidor.publicar_pasta(modelos.GPT2["gpt2"], magro[0])
+    servidor.publicar_pasta(fontes.GPT2["gpt2"], magro[0])
     servidor.valores = magro[1]
     return servidor
 

@@ -22,10 +22,11 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from nucleo import hub, modelos, saida, smollm2, tensores
-from nucleo.saida import Caderno, conferir_pasta
+from nucleo.base import caderno as saida
+from nucleo.base.caderno import Caderno, conferir_pasta
+from nucleo.modelos import fontes, hub, smollm2, tensores
 
-REPO = modelos.GPT2["gpt2-large"]
+REPO = fontes.GPT2["gpt2-large"]
 
 
 # --- quatro escritas -------------------------------------------------------------------------
@@ -86,7 +87,7 @@ class Tabelas:
 
     def __init__(self, pasta: Path, url: str):
         apontar(url, pasta)
-        self.destino = modelos.so_tabelas("gpt2-large")
+        self.destino = fontes.so_tabelas("gpt2-large")
 
     def fazer(self) -> None:
         hub.baixar_tensores(REPO, ["wte.weight", "wpe.weight"], self.destino)

@@ -26,7 +26,8 @@ from pathlib import Path
 import pytest
 
 from conftest import LAB, RAIZ, erro_gentil, sem_poderes
-from nucleo import caminhos, listas, modelos, tokens
+from nucleo.base import caminhos
+from nucleo.modelos import fontes, listas, tokens
 from test_faltas import de_outro, devolver, licao_curta, so_de_leitura  # noqa: F401 - fixture
 from test_leia_me import copiar_repositorio
 
@@ -218,7 +219,7 @@ def conferir_nomes(nomes: list[str]) -> None:
 )
 def test_a_palavra_pedida_vira_um_nome_que_serve(palavra):
     """--palavra entra no nome da tabela; o id do token, que vem junto, separa 'Rei' de 'rei'."""
-    from nucleo import experimentos_02 as exp
+    from nucleo.licoes import l02_embeddings as exp
 
     nome = f"2_vizinhos_{exp.rotulo(palavra)}_7.csv"
     conferir_nomes([nome])
@@ -260,7 +261,7 @@ from pathlib import Path
 for arquivo in Path(sys.argv[1]).rglob("*.py"):
     compile(arquivo.read_text(encoding="utf-8"), str(arquivo), "exec")
 from nucleo import erros, saida, trava, unidades
-from nucleo.saida import Caderno, conferir_pasta
+from nucleo.base.caderno import Caderno, conferir_pasta
 for n in (1, 2):
     c = Caderno("x", "Título")
     c.csv("t", ["a"], [[n]])
@@ -296,12 +297,12 @@ def test_com_cada_python_da_maquina(tmp_path):
 @pytest.mark.mini
 def test_dados_com_crlf(tmp_path, monkeypatch, mini):
     """Um clone de autocrlf (ou um zip reempacotado) troca os fins de linha: os números são os mesmos."""
-    from nucleo import gpt2_medido
+    from nucleo.modelos import gpt2_medido
 
     frases = ("O Brasil é gigante", "The cat sat on the mat", " king\n\n  x", "naïve 🤗")
 
     def medir():
-        gpt2 = modelos.tokenizador_gpt2()
+        gpt2 = fontes.tokenizador_gpt2()
         daqui = tokens.Tokenizador.de_pasta(caminhos.DADOS / "mini", "mini")
         palavras = listas.palavras_para(gpt2)
         perguntas = listas.analogias_do_google(gpt2).ids
@@ -311,7 +312,7 @@ def test_dados_com_crlf(tmp_path, monkeypatch, mini):
             "palavras": (palavras.idioma, sorted(palavras.linha.items())),
             "analogias": perguntas.tolist(),
             "curva": gpt2_medido._csv("gpt2_wpe_defasagem.csv").tolist(),
-            "config": modelos.ler_config(caminhos.DADOS / "mini"),
+            "config": fontes.ler_config(caminhos.DADOS / "mini"),
         }
 
     antes = medir()

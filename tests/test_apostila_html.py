@@ -7,7 +7,8 @@ import pytest
 
 from conftest import RAIZ
 from leitor_de_paginas import conferir, conferir_no_navegador, texto, todos
-from nucleo import apostila_html, diagramas
+from nucleo.paginas import apostilas as apostila_html
+from nucleo.paginas import diagramas
 from test_pagina import figura
 
 pytestmark = pytest.mark.unit

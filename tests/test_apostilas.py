@@ -20,8 +20,8 @@ from mdit_py_plugins.anchors.index import slugify
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from conftest import LAB, RAIZ
-from nucleo import apostila as ap
-from nucleo import referencia
+from nucleo.afirmacoes import citar as ap
+from nucleo.afirmacoes import guardados
 
 pytestmark = pytest.mark.unit
 
@@ -66,7 +66,7 @@ def cog(raiz, *opcoes):
 def test_as_apostilas_estao_em_dia():
     feito = cog(RAIZ, "--check")
     assert feito.returncode == 0, (
-        feito.stdout + feito.stderr + "\nRefaça: python lab/referencia.py --so-apostilas"
+        feito.stdout + feito.stderr + "\nRefaça: python lab/manutencao/referencia.py --so-apostilas"
     )
 
 
@@ -325,7 +325,7 @@ def test_ha_comandos_e_os_errados_sao_recusados(monkeypatch):
         "python lab/06_posicoes.py --secao 6.7",
         "python lab/06_extrapolacao.py --nada",
         "python lab/02_exercicios.py --dica primeira",
-        "python lab/referencia.py --modelo gpt5",
+        "python lab/manutencao/referencia.py --modelo gpt5",
     ):
         assert not aceita(errado, monkeypatch), errado
 
@@ -439,10 +439,10 @@ def test_grade():
 
 
 def test_lado_a_lado_so_mostra_quem_mediu(tmp_path, monkeypatch):
-    monkeypatch.setattr(referencia, "PASTA", tmp_path)
+    monkeypatch.setattr(guardados, "PASTA", tmp_path)
     for modelo, id_ in (("smollm2", "x"), ("mini", "y")):
         dados = {"licao": "l", "resultados": [{"id": id_, "valor": 0.5, "modelo": modelo}]}
-        referencia.guardar(dados, modelo, tmp_path)
+        guardados.guardar(dados, modelo, tmp_path)
     tabela = ap.lado_a_lado("l", {"linha x": "x", "linha z": "z"}, publicado={"linha x": 0.25})
     # O mini não mediu nenhuma das duas: não ganha coluna. O publicado fica na sua.
     assert tabela == (
@@ -454,7 +454,7 @@ def test_lado_a_lado_so_mostra_quem_mediu(tmp_path, monkeypatch):
         {"id": "x", "valor": 1, "modelo": "gpt2"},
         {"id": "z", "valor": 2, "modelo": "mini"},
     ]
-    referencia.guardar({"licao": "l", "resultados": resultados}, "gpt2", tmp_path)
+    guardados.guardar({"licao": "l", "resultados": resultados}, "gpt2", tmp_path)
     # Na mesma execução mediu-se também o mini: o número dele não entra na coluna do GPT-2.
     assert "| linha z | — | — | — |" in ap.lado_a_lado(
         "l", {"linha x": "x", "linha z": "z"}, publicado={"linha x": 1}
@@ -465,13 +465,13 @@ def test_lado_a_lado_so_mostra_quem_mediu(tmp_path, monkeypatch):
 
 
 def test_linha_ausente_ou_repetida_e_erro(tmp_path, monkeypatch):
-    monkeypatch.setattr(referencia, "PASTA", tmp_path)
+    monkeypatch.setattr(guardados, "PASTA", tmp_path)
     dados = {
         "licao": "l",
         "resultados": [],
         "tabelas": {"t": {"colunas": ["k", "v"], "linhas": [["a", 1], ["b", 2], ["b", 3]]}},
     }
-    referencia.guardar(dados, "smollm2", tmp_path)
+    guardados.guardar(dados, "smollm2", tmp_path)
     assert ap.linha("l", "t", "a") == {"k": "a", "v": 1}
     for primeira in ("b", "c"):
         with pytest.raises(KeyError):

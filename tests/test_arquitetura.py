@@ -2,8 +2,8 @@
 
 import pytest
 
-from nucleo import arquitetura, entrada
-from nucleo import experimentos_02 as exp
+from nucleo.contas import arquitetura, entrada
+from nucleo.licoes import l02_embeddings as exp
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from conftest import LAB, erro_gentil, rodar
-from nucleo.erros import ErroDoUsuario
+from nucleo.base.erros import ErroDoUsuario
 
 LICAO = "02_embeddings.py"
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(RAIZ / "bench"))
 
 import comum
 from hub_fixtures import fixture_casa, fixture_servidor  # noqa: F401
-from nucleo import modelos
+from nucleo.modelos import fontes
 
 # Pelo caminho: nos testes, `import tudo` acharia lab/tudo.py.
 _spec = spec_from_file_location("bench_tudo", RAIZ / "bench" / "tudo.py")
@@ -154,9 +154,10 @@ def _cossenos(tabela):
 
 def test_analogias_comparam_pergunta_a_pergunta():
     import analogias
-    from nucleo import listas, modelos, vetores
+    from nucleo.contas import vetores
+    from nucleo.modelos import fontes, listas
 
-    tok = modelos.tokenizador_gpt2()
+    tok = fontes.tokenizador_gpt2()
     linhas = analogias.ler_linhas(2)
     assert sum(x.startswith(":") for x in linhas) == 14 and len(linhas) == 14 * 3
     # Uma tabela pequena de largura e do tamanho do vocabulário: os vereditos saem dos dois tipos.
@@ -202,7 +203,7 @@ def test_treino_e_laco_comum_partem_da_mesma_perda():
 
 def test_checkpoint_esparso_ocupa_so_as_tabelas(tmp_path, monkeypatch):
     import checkpoint
-    from nucleo import modelos, tensores
+    from nucleo.modelos import fontes, tensores
 
     monkeypatch.setattr(checkpoint, "PASTA", tmp_path)
     casa, arquivo = checkpoint.so_tabelas("gpt2")
@@ -211,8 +212,8 @@ def test_checkpoint_esparso_ocupa_so_as_tabelas(tmp_path, monkeypatch):
     assert arquivo.stat().st_blocks * 512 < 165e6  # wte + wpe são 157,5 MB
     monkeypatch.setenv("LAB_CACHE", str(casa))
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-    monkeypatch.setattr(modelos.hub, "no_cache", lambda *_: None)
-    m = modelos.abrir("gpt2-xl")
+    monkeypatch.setattr(fontes.hub, "no_cache", lambda *_: None)
+    m = fontes.abrir("gpt2-xl")
     assert m.wte.shape == (50257, 768) and not m.tem_completo and m.wte.std() > 0.1
 
 
@@ -236,7 +237,7 @@ def test_ler_um_tensor_nao_traz_os_vizinhos_dele(tmp_path):
     """O sistema lê adiante, até uns 8 MB: o que vem depois da tabela são blocos que ninguém pediu."""
     import crescimento
     import gpt2_plantado as plantado
-    from nucleo import tensores
+    from nucleo.modelos import tensores
 
     formas = {f"bloco.{i}": (1024, 1024) for i in range(16)}  # 4 MB cada, e o arquivo, 64 MB
     arquivo = tmp_path / "model.safetensors"
@@ -264,7 +265,7 @@ def test_tabela_dos_quatro_tamanhos_le_menos_de_1_mb(servidor):
     # Tudo o que um modelo pede na primeira vez está lá: o small quer também a configuração.
     for nome in inteiros:
         for arquivo in ("config.json", "model.safetensors"):
-            assert (modelos.GPT2[nome], arquivo) in servidor._arquivos
+            assert (fontes.GPT2[nome], arquivo) in servidor._arquivos
     # Quatro cabeçalhos de verdade: menos que isso seria não ter perguntado ao hub.
     assert 4 * 14_000 < servidor.bytes_enviados() < 1e6
 

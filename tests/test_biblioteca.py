@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from conftest import RAIZ, ler_csv, rodar
-from nucleo import experimentos_02 as exp
-from nucleo import modelos
-from nucleo.erros import ErroDoUsuario
-from nucleo.memoria import Memoria
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.licoes import l02_embeddings as exp
+from nucleo.modelos import fontes
+from nucleo.modelos.memoria import Memoria
 
 
 @pytest.mark.mini
@@ -36,7 +36,7 @@ def test_biblioteca_lembrada_igual_a_viva(mini, tmp_path):
 
 @pytest.mark.mini
 def test_sem_os_blocos_a_biblioteca_diz_o_que_falta(mini, tmp_path):
-    so_tabelas = modelos.Modelo(
+    so_tabelas = fontes.Modelo(
         "tabelas", mini.wte, mini.wpe, mini.tokenizador, {}, "", "gpt2", "amarrada", ""
     )
     ditos = []

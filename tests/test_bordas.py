@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import LAB, RAIZ, erro_gentil, rodar
-from nucleo import arquitetura, gpt2_medido, modelos, saida, smollm2, tokens
-from nucleo.erros import ErroDoUsuario
-from nucleo.saida import Caderno
+from nucleo.base import caderno as saida
+from nucleo.base.caderno import Caderno
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.contas import arquitetura
+from nucleo.modelos import fontes, gpt2_medido, smollm2, tokens
 from test_modelos import montar, salvar, tokenizador_em
 
 LICAO = "02_embeddings.py"
@@ -58,7 +60,7 @@ def test_nenhuma_tabela_passa_da_tela_nem_perde_uma_letra(tela, colunas, linhas,
 def test_tabela_de_verdade_em_cada_largura(tela, monkeypatch, tmp_path, capsys):
     """A tabela desenhada pelo rich, e não só a conta: nada cortado, nada além da tela."""
     import aula
-    from nucleo import experimentos_02 as exp
+    from nucleo.licoes import l02_embeddings as exp
 
     monkeypatch.setenv("COLUMNS", str(tela))
     monkeypatch.setattr(sys, "argv", ["x", "--saida", str(tmp_path), "--sem-graficos"])
@@ -238,7 +240,7 @@ def test_nome_esquisito_de_pasta_aparece_como_e(nome, tmp_path):
     "palavra", ["k\udcff", "\ud800", "a" * 20_000, "🤗🤗", "a\nb", "[bold]", "**x**", "|"]
 )
 def test_palavras_absurdas_tem_uma_mensagem_curta(palavra):
-    gpt2 = modelos.tokenizador_gpt2()
+    gpt2 = fontes.tokenizador_gpt2()
     try:
         forma = gpt2.linha(palavra)
         assert isinstance(forma.id, int)
@@ -266,7 +268,7 @@ def test_tokens_so_de_espacos_sao_diferentes(smollm2):
 
 @pytest.mark.unit
 def test_a_dica_tenta_a_mesma_palavra_com_maiuscula():
-    gpt2 = modelos.tokenizador_gpt2()
+    gpt2 = fontes.tokenizador_gpt2()
     with pytest.raises(ErroDoUsuario, match="--palavra Lisbon$"):
         gpt2.linha("lisbon")
 
@@ -285,9 +287,9 @@ def test_modelo_minusculo_roda_a_licao_inteira(tmp_path):
 
 @pytest.mark.unit
 def test_pasta_chamada_gpt2_nao_e_o_gpt2(tmp_path):
-    modelo = modelos.de_pasta(salvar(montar("gpt2"), tmp_path / "gpt2"))
+    modelo = fontes.de_pasta(salvar(montar("gpt2"), tmp_path / "gpt2"))
     assert modelo.nome == "gpt2" and not gpt2_medido.parece_gpt2_small(modelo)
-    llama = modelos.de_pasta(salvar(montar("llama"), tmp_path / "outra" / "gpt2"))
+    llama = fontes.de_pasta(salvar(montar("llama"), tmp_path / "outra" / "gpt2"))
     assert not gpt2_medido.parece_gpt2_small(llama)
 
 
@@ -304,7 +306,7 @@ def test_config_com_tipo_errado(mudanca, tmp_path):
     config = json.loads((pasta / "config.json").read_text("utf-8")) | mudanca
     (pasta / "config.json").write_text(json.dumps(config), "utf-8")
     with pytest.raises(ErroDoUsuario, match=f"(?s)config.json.*{next(iter(mudanca))}"):
-        modelos.de_pasta(pasta)
+        fontes.de_pasta(pasta)
 
 
 @pytest.mark.unit
@@ -313,7 +315,7 @@ def test_config_absurdo_so_estraga_o_modelo_inteiro(mudanca, tmp_path):
     pasta = salvar(montar("gpt2"), tmp_path / "m")
     config = json.loads((pasta / "config.json").read_text("utf-8")) | mudanca
     (pasta / "config.json").write_text(json.dumps(config), "utf-8")
-    modelo = modelos.de_pasta(pasta)
+    modelo = fontes.de_pasta(pasta)
     with pytest.raises(ErroDoUsuario, match="o modelo inteiro não"):
         modelo.completo()
 
@@ -333,7 +335,7 @@ def test_config_que_nem_se_le(conteudo, tmp_path):
     else:
         (pasta / "config.json").write_text(conteudo, "utf-8")
     with pytest.raises(ErroDoUsuario):
-        modelos.de_pasta(pasta)
+        fontes.de_pasta(pasta)
 
 
 @pytest.mark.cli
@@ -358,7 +360,7 @@ def test_lab_modelo_do_ambiente(valor, tmp_path):
 def test_cache_impossivel_nao_derruba_a_escolha(cache, monkeypatch):
     monkeypatch.setenv("LAB_CACHE", cache)
     assert smollm2.convertido() is None
-    assert isinstance(modelos.so_tabelas("gpt2-xl").name, str)
+    assert isinstance(fontes.so_tabelas("gpt2-xl").name, str)
 
 
 @pytest.mark.unit
@@ -412,8 +414,8 @@ def test_comando_sugerido_usa_o_python_de_agora(monkeypatch):
 
 @pytest.mark.unit
 def test_niveis_do_acaso_sao_medidos(mini):
-    from nucleo import experimentos_02 as exp
-    from nucleo import listas
+    from nucleo.licoes import l02_embeddings as exp
+    from nucleo.modelos import listas
 
     palavras = listas.palavras_para(mini.tokenizador)
     nivel = exp.niveis(mini, exp.normas(mini), palavras, 5000, 1)
@@ -439,7 +441,7 @@ def test_palavra_desconhecida_nao_vira_a_linha_do_desconhecido(tmp_path):
 @pytest.mark.unit
 def test_eixo_logaritmico_sem_formulas_na_tela():
     """Com a linguagem de fórmulas desligada, as marcas das potências são texto comum."""
-    from nucleo import graficos
+    from nucleo.base import graficos
 
     x = np.array([1e-6, 1e-2, 1.0, 1e3, 1e6])
     figura = graficos.curvas({"custo $\\frac$": (x, x)}, "t $", "x", "y", log_x=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conftest import LAB, rodar
-from nucleo import vetores
+from nucleo.contas import vetores
 
 CODIGO = [*LAB.glob("*.py"), *(LAB / "nucleo").glob("*.py")]
 
@@ -44,7 +44,7 @@ def test_caso_63_a_wte_aberta_e_a_do_modelo_sem_retoque(smollm2):
 
 @pytest.mark.unit
 def test_caso_70_o_aviso_de_symlinks_do_windows_esta_desligado():
-    from nucleo import hub  # noqa: F401 - importar já basta
+    from nucleo.modelos.fontes import hub  # noqa: F401 - importar já basta
 
     assert os.environ["HF_HUB_DISABLE_SYMLINKS_WARNING"] == "1"
 
@@ -58,7 +58,7 @@ def test_caso_70_o_aviso_de_symlinks_do_windows_esta_desligado():
     ],
 )
 def test_caso_72_certificado_desconhecido_diz_o_que_fazer(erro):
-    from nucleo import hub
+    from nucleo.modelos import hub
 
     causa = ConnectionError("falhou")
     causa.__cause__ = OSError(erro)

@@ -9,12 +9,20 @@ from types import SimpleNamespace
 import pytest
 
 from conftest import LAB, RAIZ, erro_gentil, rodar
-from nucleo import afirmacoes, conferencia, errata, medidas, medidas_02, medidas_06, referencia
-from nucleo.afirmacoes import CONFERE, EM_PARTE, HIPOTESE, NAO_CONFERE, NAO_MEDIDO, Afirmacao, Parte
-from nucleo.erros import ErroDoUsuario
-from nucleo.medidas import MEDIDAS, Contexto, Medida, NaoMedido, Resultados
+from nucleo.afirmacoes import errata, fichas, guardados, medidas, medidas_02, medidas_06, vereditos
+from nucleo.afirmacoes.fichas import (
+    CONFERE,
+    EM_PARTE,
+    HIPOTESE,
+    NAO_CONFERE,
+    NAO_MEDIDO,
+    Afirmacao,
+    Parte,
+)
+from nucleo.afirmacoes.medidas import MEDIDAS, Contexto, Medida, NaoMedido, Resultados
+from nucleo.base.erros import ErroDoUsuario
 
-TODAS = afirmacoes.ler()
+TODAS = fichas.ler()
 POR_ID = {a.id: a for a in TODAS}
 
 # Os erros conhecidos das duas apostilas, cada um com a afirmação que o mede e o veredito certo.
@@ -75,14 +83,14 @@ def test_todo_erro_conhecido_e_uma_afirmacao_com_correcao():
         assert POR_ID[id_].certo, id_
     # Em toda afirmação que pode falhar e já falhou na referência, há o que dizer no lugar.
     for nome in ("smollm2", "mini"):
-        for r in referencia.ler("99_conferir", nome)["resultados"]:
+        for r in guardados.ler("99_conferir", nome)["resultados"]:
             fica = r.get("veredito") in (None, CONFERE, NAO_MEDIDO)
             assert fica or r["certo"], (nome, r["id"])
 
 
 @pytest.mark.unit
 def test_nenhum_veredito_esta_escrito_no_arquivo():
-    texto = afirmacoes.ARQUIVO.read_text("utf-8")
+    texto = fichas.ARQUIVO.read_text("utf-8")
     assert not re.search(r"^\s*veredito\s*=", texto, re.M)
     assert {c.name for c in _campos()}.isdisjoint({"veredito"})
 
@@ -158,20 +166,20 @@ def test_arquivo_com_erro_e_dito_com_gentileza(tmp_path, de, para, trecho):
     arquivo = tmp_path / "afirmacoes.toml"
     assert de in BOA
     arquivo.write_text(BOA, encoding="utf-8")
-    assert [a.id for a in afirmacoes.ler(arquivo)] == ["um"]  # o molde, sem o erro, é bom
+    assert [a.id for a in fichas.ler(arquivo)] == ["um"]  # o molde, sem o erro, é bom
     arquivo.write_text(BOA.replace(de, para), encoding="utf-8")
     with pytest.raises(ErroDoUsuario) as erro:
-        afirmacoes.ler(arquivo)
+        fichas.ler(arquivo)
     assert trecho in erro.value.por_que
 
 
 @pytest.mark.unit
 def test_arquivo_que_falta(tmp_path):
     with pytest.raises(ErroDoUsuario) as erro:
-        afirmacoes.ler(tmp_path / "nada.toml")
+        fichas.ler(tmp_path / "nada.toml")
     assert "não existe" in erro.value.por_que
     with pytest.raises(ErroDoUsuario, match="não se deixa ler"):
-        afirmacoes.ler(tmp_path)  # uma pasta com o nome do arquivo
+        fichas.ler(tmp_path)  # uma pasta com o nome do arquivo
 
 
 @pytest.mark.unit
@@ -188,10 +196,10 @@ def test_arquivo_que_falta(tmp_path):
 )
 def test_nome_que_nao_existe_e_dito_com_gentileza(mudanca, trecho):
     boa = {"medida": "vocabulario", "frase": "são {tokens}", "certo": ""}
-    (certa,) = conferencia.conferir_todas([afirmacao(**boa)], contexto())
+    (certa,) = vereditos.conferir_todas([afirmacao(**boa)], contexto())
     assert certa.frase == "são 50.257"
     with pytest.raises(ErroDoUsuario, match="afirmacoes.toml") as erro:
-        conferencia.conferir_todas([afirmacao(**(boa | mudanca))], contexto())
+        vereditos.conferir_todas([afirmacao(**(boa | mudanca))], contexto())
     assert trecho in erro.value.por_que
 
 
@@ -230,13 +238,13 @@ def test_cada_regra_passa_e_falha(regra, resto, passa, falha):
 
 @pytest.mark.unit
 def test_toda_regra_do_arquivo_tem_o_seu_teste():
-    assert {r for r, *_ in REGRAS} == set(afirmacoes.REGRAS)
+    assert {r for r, *_ in REGRAS} == set(fichas.REGRAS)
 
 
 @pytest.mark.unit
 def test_o_veredito_sai_das_partes():
     a = afirmacao(partes=(Parte("v", "maior_que", 0), Parte("v", "menor_que", 10)))
-    julgar = afirmacoes.julgar
+    julgar = fichas.julgar
     assert julgar(a, {"v": 5}) == CONFERE
     assert julgar(a, {"v": 11}) == EM_PARTE
     assert julgar(a, {"v": math.nan}) == NAO_CONFERE
@@ -249,22 +257,22 @@ def test_o_veredito_sai_das_partes():
 @pytest.mark.unit
 def test_uma_medida_que_mente_muda_o_veredito(monkeypatch):
     ctx = contexto()
-    assert conferencia.conferir(POR_ID["brasil_5_tokens"], ctx).veredito == NAO_CONFERE
+    assert vereditos.conferir(POR_ID["brasil_5_tokens"], ctx).veredito == NAO_CONFERE
     mentira = medidas._Registrada(lambda ctx, frase: {"tokens": 5, "pedacos": "x"}, "gpt2", "agora")
     monkeypatch.setitem(MEDIDAS, "tokens_da_frase", mentira)
-    mentida = conferencia.conferir(POR_ID["brasil_5_tokens"], contexto())
+    mentida = vereditos.conferir(POR_ID["brasil_5_tokens"], contexto())
     assert mentida.veredito == CONFERE and mentida.certo == ""
 
 
 @pytest.mark.unit
 def test_sem_a_licao_responde_a_conta_barata_e_com_ela_o_resultado(tmp_path):
     a = POR_ID["log_e_estavel"]
-    sem = conferencia.conferir(a, contexto())
+    sem = vereditos.conferir(a, contexto())
     assert sem.medida.origem == "agora" and sem.veredito == NAO_CONFERE
     ids = ("erro_relativo_exp_log", "erro_relativo_potencia")
     linhas = [{"id": i, "valor": v, "modelo": "—"} for i, v in zip(ids, (1e-8, 1e-7), strict=True)]
     gravar(tmp_path / "06_posicoes", "06_posicoes", linhas)
-    com = conferencia.conferir(a, contexto(saidas=tmp_path))
+    com = vereditos.conferir(a, contexto(saidas=tmp_path))
     assert com.medida.origem == "outputs" and com.veredito == CONFERE
 
 
@@ -272,9 +280,7 @@ def test_sem_a_licao_responde_a_conta_barata_e_com_ela_o_resultado(tmp_path):
 def test_numeros_como_se_leem():
     frase = "{n} de {p:%}, {e:e}, {d:1}, {s}, {b}, {l}"
     valores = {"n": 50257, "p": 0.31, "e": 5.7e-7, "d": 1.25, "s": " gato", "b": True, "l": [2, 7]}
-    assert (
-        afirmacoes.preencher(frase, valores) == "50.257 de 31,0%, 5,7e-07, 1,2, ' gato', sim, 2, 7"
-    )
+    assert fichas.preencher(frase, valores) == "50.257 de 31,0%, 5,7e-07, 1,2, ' gato', sim, 2, 7"
     p = Parte("v", "aproximado", 0.709, tolerancia=0.0005)
     assert p.em_palavras() == "0,709 ± 0,0005"
 
@@ -311,7 +317,7 @@ def test_outputs_antes_da_referencia_e_nunca_o_numero_de_outro_modelo(tmp_path):
     saidas, guardadas = tmp_path / "outputs", tmp_path / "ref"
     um = {"id": "a", "valor": 1.0, "modelo": "mini"}
     de_outro = {"id": "a", "valor": 9.0, "modelo": "smollm2"}
-    referencia.guardar(gravar(tmp_path / "t", "L", [um | {"valor": 2.0}]), "mini", guardadas)
+    guardados.guardar(gravar(tmp_path / "t", "L", [um | {"valor": 2.0}]), "mini", guardadas)
     r = Resultados("mini", saidas, guardadas)
     assert r.procurar("L", "a", "mini") == (2.0, "mini", medidas.REFERENCIA)
     gravar(saidas / "L", "L", [de_outro, um])
@@ -335,8 +341,8 @@ def test_outputs_antes_da_referencia_e_nunca_o_numero_de_outro_modelo(tmp_path):
     for regra, valor in ((Parte("v", "igual", 1), "x"), (Parte("v", "maior_que", 1), 2.0)):
         ctx = contexto(saidas=saidas, guardadas=guardadas)
         a = afirmacao(medida="", resultados=pedido, onde="qualquer", partes=(regra,))
-        assert conferencia.conferir(a, ctx).valores == {"v": valor}
-    # A cópia de segurança que lab/referencia.py deixa ao lado não é um modelo.
+        assert vereditos.conferir(a, ctx).valores == {"v": valor}
+    # A cópia de segurança que lab/manutencao/referencia.py deixa ao lado não é um modelo.
     (guardadas / "mini").rename(guardadas / ".antes-mini")
     with pytest.raises(NaoMedido):
         Resultados("mini", None, guardadas).procurar("L", "a", "mini")
@@ -348,9 +354,9 @@ def test_outputs_antes_da_referencia_e_nunca_o_numero_de_outro_modelo(tmp_path):
 @pytest.mark.unit
 def test_sem_o_gpt2_o_numero_dele_e_dito_publicado_ou_guardado():
     for a in (a for a in TODAS if a.onde == "gpt2"):
-        c = conferencia.conferir(a, contexto())
+        c = vereditos.conferir(a, contexto())
         assert c.medida.modelo == "gpt2" and c.medida.origem in ("publicado", "guardado"), a.id
-    sem_reserva = conferencia.conferir(afirmacao(onde="gpt2"), contexto())
+    sem_reserva = vereditos.conferir(afirmacao(onde="gpt2"), contexto())
     assert sem_reserva.veredito == NAO_MEDIDO and "GPT-2 verdadeiro" in sem_reserva.frase
 
 
@@ -359,20 +365,20 @@ def test_com_o_gpt2_as_mesmas_linhas_se_medem():
     # Uma tabela sorteada com o tokenizador verdadeiro: os valores se conferem por outra conta.
     import numpy as np
 
-    from nucleo import modelos
+    from nucleo.modelos import fontes
 
     W, wpe = (
         np.random.default_rng(3).standard_normal(f).astype("f4") for f in ((50257, 8), (1024, 8))
     )
     modelo = SimpleNamespace(
-        nome="gpt2", wte=W, wpe=wpe, tokenizador=modelos.tokenizador_gpt2(), primeira_posicao=0
+        nome="gpt2", wte=W, wpe=wpe, tokenizador=fontes.tokenizador_gpt2(), primeira_posicao=0
     )
     ctx = Contexto(modelo, Resultados("gpt2", None, RAIZ / "nada"))
     modelo.do_hub, modelo.d = True, 8
     assert not ctx.e_o_gpt2  # diz que é, e os números não são
     ctx.e_o_gpt2 = True
     for a in (a for a in TODAS if a.onde == "gpt2"):
-        c = conferencia.conferir(a, ctx)
+        c = vereditos.conferir(a, ctx)
         assert (c.medida.modelo, c.medida.origem) == ("gpt2", "agora"), a.id
         assert set(c.valores) == set(MEDIDAS[a.reserva].funcao(ctx)), a.id
     alvo = W[5822] - W[582] + W[2415]  # king, man, woman, pelos ids publicados
@@ -434,7 +440,7 @@ def test_tamanhos_contra_a_conta_no_papel():
 
 def conferida(id_, v):
     a = afirmacao(id=id_, partes=(Parte("v", "igual", 1),))
-    return conferencia.Conferida(a, v and Medida({"v": v}, "mini", "agora", "f"), "por quê")
+    return vereditos.Conferida(a, v and Medida({"v": v}, "mini", "agora", "f"), "por quê")
 
 
 @pytest.mark.unit
@@ -444,11 +450,11 @@ def test_so_mudar_de_veredito_vira_ressalva():
         {"id": "a", "veredito": NAO_CONFERE}, {"id": "b", "veredito": NAO_CONFERE},
         {"id": "c", "veredito": CONFERE}, {"id": "mudou.1"},
     ]}  # fmt: skip
-    mudaram = conferencia.mudancas(agora, antes)
+    mudaram = vereditos.mudancas(agora, antes)
     assert mudaram == [("a", NAO_CONFERE, CONFERE)]
-    (linha,) = conferencia.conferir_mudancas(mudaram)
+    (linha,) = vereditos.conferir_mudancas(mudaram)
     assert not linha.confere and "era «não confere», agora «confere»" in linha.nome
-    assert all(c.confere for c in conferencia.conferir_mudancas([]))
+    assert all(c.confere for c in vereditos.conferir_mudancas([]))
 
 
 @pytest.mark.unit
@@ -472,15 +478,13 @@ def test_errata_md_esta_em_dia_com_a_referencia():
 @pytest.mark.unit
 @pytest.mark.parametrize("nome", ["smollm2", "mini"])
 def test_a_referencia_e_deste_arquivo_de_afirmacoes(nome):
-    guardadas = {
-        r["id"]: r for r in referencia.ler("99_conferir", nome)["resultados"] if "diz" in r
-    }
+    guardadas = {r["id"]: r for r in guardados.ler("99_conferir", nome)["resultados"] if "diz" in r}
     assert list(guardadas) == [a.id for a in TODAS]
     for a in TODAS:
         r = guardadas[a.id]
         assert (r["diz"], r["como"]) == (a.diz, a.como), a.id
         # O veredito guardado é o que as regras de hoje dão aos valores guardados.
-        assert afirmacoes.julgar(a, r["valores"]) == r["veredito"], a.id
+        assert fichas.julgar(a, r["valores"]) == r["veredito"], a.id
         if a.id in ERROS_CONHECIDOS and r["veredito"] != NAO_MEDIDO:
             assert r["veredito"] == ERROS_CONHECIDOS[a.id], a.id
 
@@ -508,11 +512,11 @@ def test_licao_inteira(licao):
             assert medidos[id_]["veredito"] == veredito, id_
     for a in TODAS:
         r = medidos[a.id]
-        assert r["veredito"] == afirmacoes.julgar(a, r["valores"]), a.id
+        assert r["veredito"] == fichas.julgar(a, r["valores"]), a.id
         assert (r["valores"] is None) == (r["origem"] is None)
         if r["valores"]:  # toda frase se preenche com o que a medida devolve
             for texto in (a.frase, a.certo):
-                assert "{" not in afirmacoes.preencher(texto, r["valores"]), a.id
+                assert "{" not in fichas.preencher(texto, r["valores"]), a.id
         if a.onde in ("qualquer", "com wpe") and r["valores"] and not MEDIDAS.get(a.medida, r):
             assert r["modelo"] == "mini", a.id
         if a.onde == "gpt2":
@@ -529,7 +533,7 @@ def test_o_csv_e_o_resumo_contam_o_mesmo(licao):
     with (pasta / "afirmacoes.csv").open(encoding="utf-8", newline="") as f:
         linhas = list(csv.DictReader(f))
     assert len(linhas) == len(TODAS)
-    for veredito in afirmacoes.VEREDITOS:
+    for veredito in fichas.VEREDITOS:
         n = sum(x["veredito"] == veredito for x in linhas)
         assert re.search(rf"^ *{veredito} +\d+ +\d+ +{n} *$", feito.stdout, re.M), veredito
     texto = (pasta / "errata.md").read_text("utf-8")
@@ -570,14 +574,14 @@ def test_referencia_estragada_nao_perde_o_trabalho(tmp_path, monkeypatch, capsys
     import runpy
     import sys
 
-    ler, arquivo = referencia.ler, referencia.arquivo
-    monkeypatch.setattr(afirmacoes, "ler", lambda: TODAS[:3])  # três bastam, e são rápidas
+    ler, arquivo = guardados.ler, guardados.arquivo
+    monkeypatch.setattr(fichas, "ler", lambda: TODAS[:3])  # três bastam, e são rápidas
     for conteudo, dito in ((None, "nada a comparar"), ('{"resultados": [1]}', "está estragada")):
         if conteudo:
             arquivo("99_conferir", "mini", tmp_path).parent.mkdir()
             arquivo("99_conferir", "mini", tmp_path).write_text(conteudo, encoding="utf-8")
-        monkeypatch.setattr(referencia, "ler", lambda x, m: ler(x, m, tmp_path))
-        monkeypatch.setattr(referencia, "arquivo", lambda x, m, p=tmp_path: arquivo(x, m, p))
+        monkeypatch.setattr(guardados, "ler", lambda x, m: ler(x, m, tmp_path))
+        monkeypatch.setattr(guardados, "arquivo", lambda x, m, p=tmp_path: arquivo(x, m, p))
         opcoes = ["--secao", "mudou", "--modelo", "mini", "--saida", str(tmp_path / "fora")]
         monkeypatch.setattr(sys, "argv", [str(LAB / "99_conferir.py"), *opcoes])
         monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # a Aula troca; aqui volta

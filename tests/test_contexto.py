@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 
 from conftest import RAIZ, erro_gentil, ler_csv, rodar, rodar_tudo
-from nucleo import contexto, estados, frases, modelos, vetores
-from nucleo import experimentos_contexto as exp
-from nucleo.erros import ErroDoUsuario
-from nucleo.modelos import Modelo
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.contas import sentidos as contexto
+from nucleo.contas import vetores
+from nucleo.licoes import l02_contexto as exp
+from nucleo.modelos import estados, fontes, frases
+from nucleo.modelos.fontes import Modelo
 
 LICAO = "02_contexto.py"
 
 
 @pytest.fixture(scope="module")
 def gpt2_bpe():
-    return modelos.tokenizador_gpt2()
+    return fontes.tokenizador_gpt2()
 
 
 @pytest.fixture
@@ -299,7 +301,7 @@ def test_lente_no_fim_e_o_proprio_modelo_e_no_meio_normaliza(familia):
 @pytest.mark.parametrize("familia", ["gpt2", "llama"])
 def test_frase_longa_demais(familia):
     modelo = modelo_de_brinquedo(familia)
-    modelo.tokenizador = modelos.tokenizador_gpt2()
+    modelo.tokenizador = fontes.tokenizador_gpt2()
     with pytest.raises(ErroDoUsuario, match="17 tokens"):
         estados.estados(modelo, [list(range(17))])
 

@@ -78,7 +78,7 @@ def test_turma_de_quarenta_com_dez_hostis(tmp_path):
     # Nada sobra, nada vaza, nada foi escrito na turma nem ao lado dela.
     assert not fora.exists() and retrato(turma) == antes and not list(temporaria.iterdir())
     assert "xyzzy" not in feito.stdout + (tmp_path / "s" / "retorno.csv").read_text("utf-8")
-    assert not processos_com(b"time.sleep(120)") and not processos_com(b"exercicios/dentro.py")
+    assert not processos_com(b"time.sleep(120)") and not processos_com(b"exercicios/filho.py")
     assert "A caixa" in feito.stdout and "o engano mais comum da turma" in feito.stdout
 
 
@@ -204,7 +204,7 @@ def test_arquivos_estranhos_nao_sao_abertos(tmp_path):
 @pytest.mark.unit
 def test_o_engano_mais_comum_conta_pessoas():
     from nucleo.exercicios.correcao import Boletim
-    from nucleo.exercicios.julgar import nao_rodou
+    from nucleo.exercicios.juiz import nao_rodou
 
     t1, t2 = registro.tarefas(2)[:2]
     a = Boletim("a", {"x": nao_rodou(t1, "tempo"), "y": nao_rodou(t2, "tempo")})
@@ -217,7 +217,7 @@ def test_o_engano_mais_comum_conta_pessoas():
 @pytest.mark.unit
 def test_a_figura_da_turma_vai_ate_o_numero_de_pessoas():
     from nucleo.exercicios.correcao import Boletim
-    from nucleo.exercicios.julgar import nao_rodou
+    from nucleo.exercicios.juiz import nao_rodou
 
     t = registro.tarefas(2)[0]
     turma = [Boletim(n, {t.id: nao_rodou(t, "tempo")}) for n in "abc"]

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nucleo import entrada
-from nucleo import experimentos_02 as exp
-from nucleo.erros import ErroDoUsuario
-from nucleo.modelos import Modelo
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.contas import entrada
+from nucleo.licoes import l02_embeddings as exp
+from nucleo.modelos.fontes import Modelo
 
 
 def modelo_de_mao(V=11, d=4, n=6, primeira=0, com_wpe=True) -> Modelo:
@@ -142,7 +142,7 @@ def test_congelar_tudo_menos_a_cabeca_congela_a_mesma_matriz(smollm2):
 def test_wte_do_smollm2_e_a_do_gguf(smollm2):
     """Fonte independente da conversão: o tensor lido direto do GGUF pela biblioteca gguf."""
     gguf = pytest.importorskip("gguf")
-    from nucleo import smollm2 as fonte
+    from nucleo.modelos import smollm2 as fonte
 
     arquivo = fonte.achar_gguf()
     if arquivo is None:

@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nucleo import escalonamento as esc
-from nucleo.posicoes import ErroDePosicao, frequencias
-from nucleo.rope import girar, tabelas
+from nucleo.contas import escalonamento as esc
+from nucleo.contas.posicoes import ErroDePosicao, frequencias
+from nucleo.contas.rope import girar, tabelas
 
 pytestmark = pytest.mark.unit
 

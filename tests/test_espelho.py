@@ -25,8 +25,9 @@ from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     fixture_casa,
     gpt2_magro,
 )
-from nucleo import espelho, instalacao, maquina, modelos, montagem, pacote
-from nucleo.erros import ErroDoUsuario
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.modelos import fontes
+from nucleo.sala import espelho, instalar, maquina, montar, pacote
 from test_pacote import VERSAO, no_cache, soma
 
 pytestmark = pytest.mark.hub
@@ -62,7 +63,7 @@ def fixture_kit(tmp_path_factory):
         m.setenv("LAB_CACHE", str(base / "casa/lab"))
         no_cache(base / "casa", "gpt2", magro)
         no_cache(base / "casa", "gpt2-medium", magro)
-        montagem.montar(base / "kit", ["gpt2", "gpt2-medium"], [], {})
+        montar.montar(base / "kit", ["gpt2", "gpt2-medium"], [], {})
     (base / "segredo.txt").write_text("segredo", encoding="utf-8")
     yield base / "kit"
     shutil.rmtree(base)
@@ -202,7 +203,7 @@ def test_quarenta_alunos_ao_mesmo_tempo_levam_o_pacote_inteiro(url, kit, tmp_pat
     largada = threading.Barrier(40)
 
     def aluno(n: int) -> dict[str, str]:
-        fonte = instalacao.Espelho(url, destino=tmp_path / str(n))
+        fonte = instalar.Espelho(url, destino=tmp_path / str(n))
         largada.wait(60)
         pasta = fonte.trazer(list(manifesto.arquivos))
         somas = {p.relative_to(pasta).as_posix(): soma(p) for p in pasta.rglob("*") if p.is_file()}
@@ -216,8 +217,8 @@ def test_quarenta_alunos_ao_mesmo_tempo_levam_o_pacote_inteiro(url, kit, tmp_pat
 
 
 def test_download_cortado_continua_do_byte_em_que_parou(kit, tmp_path, monkeypatch):
-    monkeypatch.setattr(instalacao, "_pausa", lambda _: None)
-    from nucleo.espelho import aplicativo
+    monkeypatch.setattr(instalar, "_pausa", lambda _: None)
+    from nucleo.sala.espelho import aplicativo
 
     dentro, faixas = aplicativo(kit, pacote.conferir(kit)), []
 
@@ -241,7 +242,7 @@ def test_download_cortado_continua_do_byte_em_que_parou(kit, tmp_path, monkeypat
         await dentro(scope, receive, enviar)
 
     with no_ar(kit, que_cai) as url:
-        fonte = instalacao.Espelho(url, destino=tmp_path / "d")
+        fonte = instalar.Espelho(url, destino=tmp_path / "d")
         pasta = fonte.trazer([PESOS])
     assert soma(pasta / PESOS) == soma(kit / PESOS)
     assert faixas[0] == "" and faixas[1] == "bytes=500000-" and faixas[2] == "bytes=1000000-"
@@ -251,12 +252,12 @@ def test_download_cortado_continua_do_byte_em_que_parou(kit, tmp_path, monkeypat
 def test_pedaco_de_outro_pacote_nao_vira_remendo(url, kit, tmp_path):
     (tmp_path / "d/modelos/gpt2").mkdir(parents=True)
     (tmp_path / f"d/{PESOS}.parcial").write_bytes(b"x" * 1000)
-    pasta = instalacao.Espelho(url, destino=tmp_path / "d").trazer([PESOS])
+    pasta = instalar.Espelho(url, destino=tmp_path / "d").trazer([PESOS])
     assert soma(pasta / PESOS) == soma(kit / PESOS)
 
 
 def test_espelho_que_mente_e_recusado(kit, tmp_path, monkeypatch):
-    monkeypatch.setattr(instalacao, "_pausa", lambda _: None)
+    monkeypatch.setattr(instalar, "_pausa", lambda _: None)
     dentro = espelho.aplicativo(kit, pacote.conferir(kit))
 
     async def que_mente(scope, receive, send):
@@ -268,17 +269,17 @@ def test_espelho_que_mente_e_recusado(kit, tmp_path, monkeypatch):
         await dentro(scope, receive, enviar)
 
     with no_ar(kit, que_mente) as url, pytest.raises(ErroDoUsuario, match="chegou diferente"):
-        instalacao.Espelho(url, destino=tmp_path / "d").trazer(["modelos/gpt2/config.json"])
+        instalar.Espelho(url, destino=tmp_path / "d").trazer(["modelos/gpt2/config.json"])
     assert not [p for p in (tmp_path / "d").rglob("*") if p.is_file()]
 
 
 def test_sem_espelho_o_erro_e_gentil(tmp_path, monkeypatch):
-    monkeypatch.setattr(instalacao, "_pausa", lambda _: None)
+    monkeypatch.setattr(instalar, "_pausa", lambda _: None)
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         porta = s.getsockname()[1]
     with pytest.raises(ErroDoUsuario, match="falar com o espelho"):
-        instalacao.Espelho(f"http://127.0.0.1:{porta}")
+        instalar.Espelho(f"http://127.0.0.1:{porta}")
 
 
 # --- como hub ----------------------------------------------------------------------------
@@ -305,22 +306,22 @@ def test_a_biblioteca_do_hub_baixa_do_espelho(url, kit, casa, monkeypatch):
 def test_o_laboratorio_baixa_do_espelho_o_inteiro_e_as_tabelas(url, kit, casa, monkeypatch):
     apontar(monkeypatch, url)
     assert maquina.conferir_hub().estado == maquina.OK
-    assert soma(modelos.baixar_completo("gpt2")) == soma(kit / PESOS)
+    assert soma(fontes.baixar_completo("gpt2")) == soma(kit / PESOS)
     # Das tabelas nascem os mesmos números do pacote, com a mesma versão anotada.
-    modelos.abrir("gpt2-medium")
+    fontes.abrir("gpt2-medium")
     from safetensors import safe_open
 
     with (
-        safe_open(modelos.so_tabelas("gpt2-medium"), framework="np") as daqui,
+        safe_open(fontes.so_tabelas("gpt2-medium"), framework="np") as daqui,
         safe_open(kit / "modelos/gpt2-medium/model.safetensors", framework="np") as do_kit,
     ):
         assert daqui.metadata()["versao"] == do_kit.metadata()["versao"] == VERSAO
         for nome in ("wte.weight", "wpe.weight"):
             assert (daqui.get_tensor(nome) == do_kit.get_tensor(nome)).all()
     # O medium inteiro não está no pacote: o laboratório não pode tomar as tabelas por ele.
-    with pytest.raises(modelos.hub.SemRede, match="404"):
+    with pytest.raises(fontes.hub.SemRede, match="404"):
         shutil.rmtree(casa / "lab")
-        modelos.baixar_completo("gpt2-medium")
+        fontes.baixar_completo("gpt2-medium")
 
 
 # --- a linha de comando ------------------------------------------------------------------

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from nucleo.escalonamento import linear
-from nucleo.esquemas import ESQUEMAS, Medidas, ModeloDeEsquema
-from nucleo.permutacao import troca
-from nucleo.posicoes import ErroDePosicao
+from nucleo.contas.escalonamento import linear
+from nucleo.contas.permutacao import troca
+from nucleo.contas.posicoes import ErroDePosicao
+from nucleo.treino.esquemas import ESQUEMAS, Medidas, ModeloDeEsquema
 
 pytestmark = pytest.mark.unit
 

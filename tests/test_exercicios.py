@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from banco_de_programas import CERTOS, ERRADOS
-from nucleo.exercicios import dentro, julgar, registro
-from nucleo.exercicios.julgar import Ocorrido, rodar_aqui
+from nucleo.exercicios import filho, juiz, registro
+from nucleo.exercicios.juiz import Ocorrido, rodar_aqui
 
 pytestmark = pytest.mark.unit
 TAREFAS = [t for a in registro.apostilas() for t in registro.tarefas(a)]
@@ -122,14 +122,13 @@ def test_nenhum_engano_conhecido_passaria(tarefa):
     """Cada imitação erra em pelo menos um caso, com várias sementes: senão ela seria aprovada."""
     for semente in range(6):
         casos = registro.casos(tarefa, semente)
-        certos = [tarefa.esperado(*julgar.argumentos(c)) for c in casos]
+        certos = [tarefa.esperado(*juiz.argumentos(c)) for c in casos]
         for engano in tarefa.enganos:
             for n, imita in enumerate(engano.imita):
                 with np.errstate(all="ignore"):
-                    saidas = [imita(*julgar.argumentos(c)) for c in casos]
+                    saidas = [imita(*juiz.argumentos(c)) for c in casos]
                 iguais = [
-                    julgar.igual(s, c, tarefa.tolerancia)
-                    for s, c in zip(saidas, certos, strict=True)
+                    juiz.igual(s, c, tarefa.tolerancia) for s, c in zip(saidas, certos, strict=True)
                 ]
                 assert not all(iguais), (engano.id, n, semente)
 
@@ -138,9 +137,9 @@ def test_nenhum_engano_conhecido_passaria(tarefa):
 
 
 def constante(tarefa, valor) -> str:
-    dado = json.dumps(dentro.codificar(valor))
+    dado = json.dumps(filho.codificar(valor))
     return (
-        "import json\nfrom nucleo.exercicios.dentro import decodificar\n"
+        "import json\nfrom nucleo.exercicios.filho import decodificar\n"
         f"def {tarefa.funcao}(*args):\n    return decodificar(json.loads({dado!r}))\n"
     )
 
@@ -148,7 +147,7 @@ def constante(tarefa, valor) -> str:
 @todas
 def test_copiar_o_exemplo_nao_passa(tarefa):
     casos = registro.casos(tarefa)
-    exemplo = tarefa.esperado(*julgar.argumentos(casos[0]))
+    exemplo = tarefa.esperado(*juiz.argumentos(casos[0]))
     v = rodar_aqui(tarefa, constante(tarefa, exemplo), casos)
     assert not v.passou and v.engano == "copiou_o_exemplo"
 
@@ -156,8 +155,8 @@ def test_copiar_o_exemplo_nao_passa(tarefa):
 @todas
 def test_constante_nao_passa(tarefa):
     casos = registro.casos(tarefa)
-    certos = [tarefa.esperado(*julgar.argumentos(c)) for c in casos]
-    outro = next(c for c in certos if not julgar.igual(c, certos[0], tarefa.tolerancia))
+    certos = [tarefa.esperado(*juiz.argumentos(c)) for c in casos]
+    outro = next(c for c in certos if not juiz.igual(c, certos[0], tarefa.tolerancia))
     for valor in (outro, 0, None, True, [], "certo"):
         v = rodar_aqui(tarefa, constante(tarefa, valor), casos)
         assert not v.passou
@@ -232,7 +231,7 @@ def test_resgate_em_vez_de_traceback(texto, engano, trecho):
     ids=repr,
 )  # fmt: skip
 def test_valores_vao_e_voltam_pela_caixa(valor):
-    volta = dentro.decodificar(json.loads(json.dumps(dentro.codificar(valor))))
+    volta = filho.decodificar(json.loads(json.dumps(filho.codificar(valor))))
     if isinstance(valor, (np.ndarray, np.generic)):
         assert volta.dtype == valor.dtype and volta.shape == valor.shape
         assert volta.tobytes() == valor.tobytes()
@@ -244,7 +243,7 @@ def test_valores_vao_e_voltam_pela_caixa(valor):
 
 SIMPLES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
-    st.builds(dentro.Estranho, st.text(max_size=5)),
+    st.builds(filho.Estranho, st.text(max_size=5)),
     st.sampled_from([np.zeros(3), np.eye(2), np.array([]), np.array(True), np.zeros((2, 0), "f2")]),
 )  # fmt: skip
 QUALQUER = st.recursive(
@@ -260,7 +259,7 @@ def test_nenhum_valor_derruba_o_juiz(tarefa, dados):
     casos = registro.casos(tarefa)
     quantos = dados.draw(st.integers(0, len(casos)))
     ocorridos = [Ocorrido(dados.draw(QUALQUER)) for _ in range(quantos)]
-    v = julgar.julgar(tarefa, casos, ocorridos)
+    v = juiz.julgar(tarefa, casos, ocorridos)
     assert not v.passou and v.nome_do_engano
     assert (v.chamado + v.voltou + v.esperado + v.explicacao).encode("utf-8")
 
@@ -272,7 +271,7 @@ def test_nenhum_valor_derruba_o_juiz(tarefa, dados):
 ])  # fmt: skip
 def test_dado_forjado_e_recusado(dado):
     with pytest.raises((ValueError, TypeError)):
-        dentro.decodificar(dado)
+        filho.decodificar(dado)
 
 
 def test_moldes_nunca_apagam_trabalho(tmp_path):

@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 
 from conftest import erro_gentil, rodar
-from nucleo import experimentos_extrapolacao as exp
-from nucleo import extrapolacao as ex
-from nucleo.erros import ErroDoUsuario
-from nucleo.esquemas import ESQUEMAS, Medidas, ModeloDeEsquema
-from nucleo.posicoes import ErroDePosicao
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.contas.posicoes import ErroDePosicao
+from nucleo.licoes import l06_extrapolacao as exp
+from nucleo.treino import extrapolacao as ex
+from nucleo.treino.esquemas import ESQUEMAS, Medidas, ModeloDeEsquema
 
 LICAO = "06_extrapolacao.py"
 unit = pytest.mark.unit

@@ -53,8 +53,8 @@ from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     fixture_servidor,
     gpt2_magro,
 )
-from nucleo import hub, modelos, smollm2, tensores
-from nucleo.erros import ErroDoUsuario
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.modelos import fontes, hub, smollm2, tensores
 from servidor_hub import porta_fechada
 from test_hub import pesos_no_cache, restos
 from test_modelos import Armadilha, montar, salvar, tokenizador_em
@@ -69,19 +69,19 @@ QUAIS = ("gpt2", "gpt2-large")  # o primeiro desce inteiro; do segundo, só as t
 @pytest.fixture
 def publicado(no_ar, magro):
     """O servidor com o mesmo GPT-2 magro nos dois nomes."""
-    no_ar.publicar_pasta(modelos.GPT2["gpt2-large"], magro[0])
+    no_ar.publicar_pasta(fontes.GPT2["gpt2-large"], magro[0])
     return no_ar
 
 
 def falha(nome: str) -> ErroDoUsuario:
     with pytest.raises(ErroDoUsuario) as info:
-        modelos.abrir(nome)
+        fontes.abrir(nome)
     return info.value
 
 
 def confere(nome: str, magro) -> None:
     """Abre o modelo (baixando se preciso) e compara as duas tabelas com as publicadas."""
-    modelo = modelos.abrir(nome)
+    modelo = fontes.abrir(nome)
     np.testing.assert_array_equal(modelo.wte, magro[1]["wte.weight"])
     np.testing.assert_array_equal(modelo.wpe, magro[1]["wpe.weight"])
 
@@ -184,17 +184,17 @@ def test_bytes_errados(nome, publicado, magro, casa):
         bruto = bytearray((magro[0] / pesos).read_bytes())
         onde = tensores.ler_cabecalho(magro[0] / pesos)["wte.weight"]
         bruto[onde.fim - 8 : onde.fim] = b"\xff" * 8
-        publicado.publicar(modelos.GPT2[nome], pesos, bytes(bruto))
+        publicado.publicar(fontes.GPT2[nome], pesos, bytes(bruto))
     assert "trocados no caminho" in falha(nome).por_que
     assert pesos_no_cache(casa) == restos(casa) == []
-    assert not modelos.so_tabelas("gpt2-large").exists()
+    assert not fontes.so_tabelas("gpt2-large").exists()
     publicado.consertar()
-    publicado.publicar_pasta(modelos.GPT2[nome], magro[0])
+    publicado.publicar_pasta(fontes.GPT2[nome], magro[0])
     confere(nome, magro)
 
 
 def test_o_sha256_conferido_e_o_do_arquivo_inteiro(publicado, casa):
-    modelos.abrir("gpt2")
+    fontes.abrir("gpt2")
     [pronto] = pesos_no_cache(casa)
     assert hashlib.sha256(pronto.read_bytes()).hexdigest() == pronto.resolve().name
 
@@ -424,7 +424,7 @@ def test_saidas_que_nao_se_gravam(estragar, tmp_path, devolver):
 def test_cache_pronto_e_so_de_leitura(estragar, publicado, casa, tmp_path, devolver):
     """Um cache que outra pessoa preparou (o da sala) serve como está, sem gravar nada nele."""
     for nome in QUAIS:
-        modelos.abrir(nome)
+        fontes.abrir(nome)
     antes = retrato(casa)
     estragar(casa)
     publicado.esquecer()
@@ -501,7 +501,7 @@ def test_vocabulario_menor_que_wte(tmp_path):
     """Linhas de sobra em wte são comuns (enchimento até um múltiplo de 64): a lição roda inteira."""
     pasta = salvar(montar("gpt2"), tmp_path / "m")
     tokenizador_em(pasta, 30)  # wte tem 50 linhas
-    modelo = modelos.abrir(str(pasta))
+    modelo = fontes.abrir(str(pasta))
     assert (modelo.V, modelo.tokenizador.tamanho) == (50, 30)
     assert [modelo.tokenizador.texto(i) for i in (7, 45)] == ["p7", ""]
     feito = rodar(
@@ -541,9 +541,9 @@ def test_fifo_no_lugar_de_um_arquivo(arquivo, tmp_path):
 
 @pytest.mark.timeout(60)
 def test_fifo_nas_saidas_nas_previsoes_e_no_corpus(tmp_path):
+    from nucleo.base.caderno import Caderno
     from nucleo.exercicios.previsoes import Diario
-    from nucleo.saida import Caderno
-    from nucleo.treino import ler_corpus
+    from nucleo.treino.treinador import ler_corpus
 
     for nome in ("resultado.json", "02_previsoes.json", "texto.txt"):
         os.mkfifo(tmp_path / nome)

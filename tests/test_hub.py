@@ -26,13 +26,14 @@ from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     gpt2_magro,
     grande_esparso,
 )
-from nucleo import hub, maquina, modelos, smollm2, tensores
-from nucleo.erros import ErroDoUsuario
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.modelos import fontes, hub, smollm2, tensores
+from nucleo.sala import maquina
 from servidor_hub import VERSAO, ServidorHub, porta_fechada
 
 pytestmark = pytest.mark.hub
 
-REPO = modelos.GPT2["gpt2"]
+REPO = fontes.GPT2["gpt2"]
 COM_CDN = pytest.mark.parametrize("servidor", [False, True], ids=["direto", "cdn"], indirect=True)
 
 
@@ -56,7 +57,7 @@ def pesos_no_cache(casa: Path) -> list[Path]:
 
 @COM_CDN
 def test_gpt2_desce_uma_vez_e_a_segunda_nao_abre_rede(no_ar, casa, conexoes):
-    primeiro = modelos.abrir("gpt2")
+    primeiro = fontes.abrir("gpt2")
     tamanho = (casa.parent / "magro" / "model.safetensors").stat().st_size
     assert no_ar.bytes_enviados("model.safetensors") == tamanho  # nem um byte a mais
     assert len(no_ar.faixas()) == 1
@@ -66,18 +67,18 @@ def test_gpt2_desce_uma_vez_e_a_segunda_nao_abre_rede(no_ar, casa, conexoes):
 
     no_ar.esquecer()
     conexoes.clear()
-    segundo = modelos.abrir("gpt2")
+    segundo = fontes.abrir("gpt2")
     assert no_ar.pedidos == [] and conexoes == []
     np.testing.assert_array_equal(segundo.wte, primeiro.wte)
     assert segundo.origem == "cache do Hugging Face" and segundo.tem_completo
     # Com o modelo em casa, o auto nem pergunta se há rede.
-    assert modelos.abrir("auto").nome == "gpt2"
+    assert fontes.abrir("auto").nome == "gpt2"
     assert no_ar.pedidos == [] and conexoes == []
 
 
 @COM_CDN
 def test_o_modelo_inteiro_abre_do_cache_sem_rede(no_ar, conexoes):
-    modelo = modelos.abrir("gpt2")
+    modelo = fontes.abrir("gpt2")
     no_ar.esquecer()
     conexoes.clear()
     lm = modelo.completo()
@@ -103,7 +104,7 @@ def test_o_token_de_acesso_nao_vai_para_o_cdn(servidor, casa, monkeypatch, tmp_p
 
 def test_progresso_conta_ate_o_fim(no_ar, casa):
     avisos = []
-    modelos.abrir("gpt2", lambda *a: avisos.append(a))
+    fontes.abrir("gpt2", lambda *a: avisos.append(a))
     feitos = [f for nome, f, _ in avisos if nome == "model.safetensors"]
     totais = {t for nome, _, t in avisos if nome == "model.safetensors"}
     assert totais == {(casa.parent / "magro" / "model.safetensors").stat().st_size}
@@ -121,7 +122,7 @@ def test_cache_com_o_nome_antigo_do_repositorio_serve(
     shutil.copytree(magro[0], foto)
     (pasta / "refs").mkdir()
     (pasta / "refs" / "main").write_text(VERSAO, encoding="utf-8")
-    modelo = modelos.abrir(nome_antigo)
+    modelo = fontes.abrir(nome_antigo)
     np.testing.assert_array_equal(modelo.wte, magro[1]["wte.weight"])
     assert modelo.tem_completo and conexoes == []
 
@@ -132,17 +133,17 @@ def test_o_que_ja_desceu_nao_se_pergunta_de_novo(no_ar, conexoes):
     conexoes.clear()
     assert json.loads(hub.baixar(REPO, "config.json").read_text("utf-8"))["n_layer"] == 1
     assert no_ar.pedidos == [] and conexoes == []
-    modelos.abrir("gpt2")
+    fontes.abrir("gpt2")
     assert {p.arquivo for p in no_ar.pedidos} == {"model.safetensors"}
 
 
 def test_so_os_pesos_no_cache_bastam_para_as_tabelas(no_ar, casa):
     # Copiado à mão sem o config.json (caso 71): as tabelas abrem, e nada é buscado na rede.
-    modelos.abrir("gpt2")
+    fontes.abrir("gpt2")
     for config in casa.rglob("config.json"):
         config.unlink()
     no_ar.esquecer()
-    modelo = modelos.abrir("gpt2")
+    modelo = fontes.abrir("gpt2")
     assert no_ar.pedidos == [] and modelo.cabeca == "amarrada"
 
 
@@ -159,7 +160,7 @@ def smollm2_de_mentira(casa, tmp_path, monkeypatch):
 
 
 def test_auto_escolhe_o_gpt2_quando_o_hub_responde(no_ar, smollm2_de_mentira):
-    modelo = modelos.abrir("auto")
+    modelo = fontes.abrir("auto")
     assert modelo.nome == "gpt2" and "curso" in modelo.motivo
     np.testing.assert_array_equal(modelo.wte, no_ar.valores["wte.weight"])
 
@@ -178,7 +179,7 @@ def test_auto_cai_no_smollm2_e_diz_o_motivo(pane, frase, no_ar, smollm2_de_menti
     tipo, valor, cabecalhos = pane
     no_ar.pane(tipo, valor, cabecalhos=cabecalhos)
     inicio = time.perf_counter()
-    modelo = modelos.abrir("auto")
+    modelo = fontes.abrir("auto")
     assert modelo.nome == "smollm2" and frase in modelo.motivo, modelo.motivo
     assert "\n" not in modelo.motivo  # uma frase, para uma linha da tela
     assert time.perf_counter() - inicio < 5
@@ -187,21 +188,21 @@ def test_auto_cai_no_smollm2_e_diz_o_motivo(pane, frase, no_ar, smollm2_de_menti
 
 
 def test_cache_estragado_nao_derruba_o_auto(no_ar, smollm2_de_mentira, casa):
-    modelos.abrir("gpt2")
+    fontes.abrir("gpt2")
     alvo = pesos_no_cache(casa)[0].resolve()
     alvo.write_bytes(alvo.read_bytes()[:-1000])
-    modelo = modelos.abrir("auto")
+    modelo = fontes.abrir("auto")
     assert modelo.nome == "smollm2" and "incompleto" in modelo.motivo
     with pytest.raises(ErroDoUsuario, match="incompleto"):
-        modelos.abrir("gpt2")
+        fontes.abrir("gpt2")
 
 
 def test_sem_modelo_nenhum_uma_mensagem_com_o_comando(casa, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr(smollm2, "achar_gguf", lambda: None)
-    monkeypatch.setattr(modelos.caminhos, "DADOS", casa / "nada")
+    monkeypatch.setattr(fontes.caminhos, "DADOS", casa / "nada")
     with pytest.raises(ErroDoUsuario) as info:
-        modelos.abrir("auto")
+        fontes.abrir("auto")
     assert "HF_HUB_OFFLINE" in info.value.por_que
     assert info.value.o_que_fazer == "Rode:  " + smollm2.INSTALAR
 
@@ -212,7 +213,7 @@ def test_sem_modelo_nenhum_uma_mensagem_com_o_comando(casa, monkeypatch):
 def test_hub_que_engole_o_pedido_decide_em_menos_de_5_s(no_ar, smollm2_de_mentira):
     no_ar.pane("silencio")
     inicio = time.perf_counter()
-    modelo = modelos.abrir("auto")
+    modelo = fontes.abrir("auto")
     duracao = time.perf_counter() - inicio
     assert modelo.nome == "smollm2"
     assert "não respondeu" in modelo.motivo or "demorou" in modelo.motivo
@@ -227,7 +228,7 @@ def test_nome_que_nao_se_resolve_decide_em_menos_de_5_s(casa, smollm2_de_mentira
 
     monkeypatch.setattr(socket, "getaddrinfo", buscar)
     inicio = time.perf_counter()
-    modelo = modelos.abrir("auto")
+    modelo = fontes.abrir("auto")
     assert modelo.nome == "smollm2" and "sem internet" in modelo.motivo, modelo.motivo
     assert time.perf_counter() - inicio < 5
 
@@ -237,7 +238,7 @@ def test_dns_que_trava_tambem_decide_em_menos_de_5_s(casa, smollm2_de_mentira, m
     apontar(monkeypatch, "http://hub.invalid")
     monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: time.sleep(20))
     inicio = time.perf_counter()
-    modelo = modelos.abrir("auto")
+    modelo = fontes.abrir("auto")
     assert modelo.nome == "smollm2" and "não respondeu" in modelo.motivo
     assert time.perf_counter() - inicio < 5
 
@@ -246,7 +247,7 @@ def test_porta_fechada_diz_conexao_recusada(casa, smollm2_de_mentira, monkeypatc
     with porta_fechada() as url:
         apontar(monkeypatch, url)
         inicio = time.perf_counter()
-        modelo = modelos.abrir("auto")
+        modelo = fontes.abrir("auto")
     assert modelo.nome == "smollm2" and "recusada" in modelo.motivo
     assert time.perf_counter() - inicio < 5
 
@@ -254,12 +255,12 @@ def test_porta_fechada_diz_conexao_recusada(casa, smollm2_de_mentira, monkeypatc
 @pytest.mark.parametrize("variavel", ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"])
 def test_desligado_nao_abre_soquete(variavel, no_ar, smollm2_de_mentira, conexoes, monkeypatch):
     monkeypatch.setenv(variavel, "1")
-    modelo = modelos.abrir("auto")
+    modelo = fontes.abrir("auto")
     assert modelo.nome == "smollm2" and "HF_HUB_OFFLINE" in modelo.motivo
     with pytest.raises(ErroDoUsuario, match="HF_HUB_OFFLINE"):
-        modelos.abrir("gpt2")
+        fontes.abrir("gpt2")
     with pytest.raises(ErroDoUsuario, match="HF_HUB_OFFLINE"):
-        modelos.abrir("gpt2-xl")
+        fontes.abrir("gpt2-xl")
     assert maquina.conferir_hub().estado == maquina.AVISO
     assert conexoes == [] and no_ar.pedidos == []
 
@@ -272,7 +273,7 @@ def test_corte_no_meio_continua_de_onde_parou(no_ar, casa):
     arquivo, pontas, _ = grande_esparso(1, 200)
     no_ar.publicar(REPO, "model.safetensors", arquivo)
     no_ar.pane("corte", 0.6, metodo="GET", arquivo="model.safetensors", vezes=1)
-    modelo = modelos.abrir("gpt2")
+    modelo = fontes.abrir("gpt2")
     np.testing.assert_array_equal(modelo.wte[:3], pontas["wte.weight"][:3])
     np.testing.assert_array_equal(modelo.wpe[-3:], pontas["wpe.weight"][3:])
     (a, _), (b, fim) = no_ar.faixas()
@@ -295,7 +296,7 @@ def test_download_que_falha_da_uma_mensagem_e_nao_deixa_meio_arquivo(
     tipo, valor, metodo = pane
     no_ar.pane(tipo, valor, metodo=metodo, arquivo="model.safetensors")
     with pytest.raises(ErroDoUsuario) as info:
-        modelos.abrir("gpt2")
+        fontes.abrir("gpt2")
     assert frase in info.value.por_que, info.value.por_que
     assert "00_preparar.py --modelos gpt2" in info.value.o_que_fazer
     # O que desceu antes de um corte espera pela próxima vez; nada mais fica.
@@ -306,29 +307,29 @@ def test_download_que_falha_da_uma_mensagem_e_nao_deixa_meio_arquivo(
     assert fora.out == "" and fora.err == "" and avisos == []
     # Quando o hub melhora, o comando repetido funciona.
     no_ar.consertar()
-    np.testing.assert_array_equal(modelos.abrir("gpt2").wte, no_ar.valores["wte.weight"])
+    np.testing.assert_array_equal(fontes.abrir("gpt2").wte, no_ar.valores["wte.weight"])
     assert restos(casa) == []
 
 
 def test_config_que_nao_vem_nao_deixa_pesos_a_meio_caminho(no_ar, casa):
     no_ar.pane("codigo", 500, arquivo="config.json")
     with pytest.raises(ErroDoUsuario, match="código 500"):
-        modelos.abrir("gpt2")
+        fontes.abrir("gpt2")
     assert pesos_no_cache(casa) == []  # primeiro o pequeno: 548 MB não descem à toa
     no_ar.consertar()
-    assert modelos.abrir("gpt2").config["n_layer"] == 1
+    assert fontes.abrir("gpt2").config["n_layer"] == 1
 
 
 def test_cache_que_nao_se_pode_gravar(no_ar, casa):
     casa.mkdir(exist_ok=True)
     (casa / "hf").write_text("um arquivo no lugar da pasta", encoding="utf-8")
     with pytest.raises(ErroDoUsuario) as info:
-        modelos.abrir("gpt2")
+        fontes.abrir("gpt2")
     assert "gravar" in info.value.o_que and "HF_HOME" in info.value.o_que_fazer
     (casa / "lab").write_text("outro", encoding="utf-8")
-    no_ar.publicar(modelos.GPT2["gpt2-large"], "model.safetensors", grande_esparso(1, 8)[0])
+    no_ar.publicar(fontes.GPT2["gpt2-large"], "model.safetensors", grande_esparso(1, 8)[0])
     with pytest.raises(ErroDoUsuario) as info:
-        modelos.abrir("gpt2-large")
+        fontes.abrir("gpt2-large")
     assert "gravar" in info.value.o_que and "LAB_CACHE" in info.value.o_que_fazer
 
 
@@ -338,12 +339,12 @@ def test_hub_que_emudece_no_meio_nao_trava(no_ar, casa, monkeypatch, avisos):
 
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.2)
     monkeypatch.setattr(hub, "SILENCIO", 0.3)
-    no_ar.publicar(modelos.GPT2["gpt2-large"], "model.safetensors", grande_esparso(1, 8)[0])
+    no_ar.publicar(fontes.GPT2["gpt2-large"], "model.safetensors", grande_esparso(1, 8)[0])
     no_ar.pane("silencio", metodo="GET", arquivo="model.safetensors")
     inicio = time.perf_counter()
     for nome in ("gpt2", "gpt2-large"):
         with pytest.raises(ErroDoUsuario, match="demorou demais"):
-            modelos.abrir(nome)
+            fontes.abrir(nome)
     # 6 tentativas de 0,2 s da biblioteca e a nossa, de 0,3 s; com os prazos de fábrica, 90 s.
     assert time.perf_counter() - inicio < 8
     assert pesos_no_cache(casa) == [] and restos(casa) == [] and avisos == []
@@ -364,13 +365,13 @@ def test_ctrl_c_no_modelo_inteiro_continua_de_onde_parou(no_ar, casa):
     arquivo, pontas, _ = grande_esparso(1, 200)
     no_ar.publicar(REPO, "model.safetensors", arquivo)
     with pytest.raises(KeyboardInterrupt):
-        modelos.abrir("gpt2", Interromper(0.7))
+        fontes.abrir("gpt2", Interromper(0.7))
     assert pesos_no_cache(casa) == []
     [parcial] = casa.rglob("*.parcial")
     guardados = parcial.stat().st_size
     assert guardados > 0.69 * arquivo.tamanho
     no_ar.esquecer()
-    modelo = modelos.abrir("gpt2")
+    modelo = fontes.abrir("gpt2")
     assert no_ar.bytes_enviados("model.safetensors") == arquivo.tamanho - guardados
     np.testing.assert_array_equal(modelo.wte[:3], pontas["wte.weight"][:3])
     np.testing.assert_array_equal(modelo.wpe[-3:], pontas["wpe.weight"][3:])
@@ -379,16 +380,16 @@ def test_ctrl_c_no_modelo_inteiro_continua_de_onde_parou(no_ar, casa):
 
 def test_ctrl_c_nas_tabelas_continua_de_onde_parou(servidor, casa):
     arquivo, pontas, _ = grande_esparso(1, 220)
-    servidor.publicar(modelos.GPT2["gpt2-large"], "model.safetensors", arquivo)
+    servidor.publicar(fontes.GPT2["gpt2-large"], "model.safetensors", arquivo)
     with pytest.raises(KeyboardInterrupt):
-        modelos.abrir("gpt2-large", Interromper(0.7))
-    destino = modelos.so_tabelas("gpt2-large")
+        fontes.abrir("gpt2-large", Interromper(0.7))
+    destino = fontes.so_tabelas("gpt2-large")
     assert not destino.exists()
     das_tabelas = (50257 + 1024) * 220 * 4
     guardados = destino.with_suffix(".parcial").stat().st_size
     assert guardados > 0.69 * das_tabelas
     servidor.esquecer()
-    modelos.abrir("gpt2-large")
+    fontes.abrir("gpt2-large")
     assert servidor.bytes_enviados() < das_tabelas - guardados + 64 * 1024 + 1000
     esperar_pontas(destino, pontas)
 
@@ -439,11 +440,11 @@ def test_certificado_da_instituicao(casa, magro, monkeypatch, tmp_path):
         servidor.publicar_pasta(REPO, magro[0])
         apontar(monkeypatch, servidor.url)
         with pytest.raises(ErroDoUsuario, match="SSL_CERT_FILE"):
-            modelos.abrir("gpt2")
+            fontes.abrir("gpt2")
         assert servidor.pedidos == []
         monkeypatch.setenv("SSL_CERT_FILE", str(certificado))
         apontar(monkeypatch, servidor.url)
-        np.testing.assert_array_equal(modelos.abrir("gpt2").wte, magro[1]["wte.weight"])
+        np.testing.assert_array_equal(fontes.abrir("gpt2").wte, magro[1]["wte.weight"])
     finally:
         servidor.fechar()
 
@@ -465,8 +466,8 @@ def esperar_pontas(arquivo: Path, pontas: dict) -> None:
 def test_xl_verdadeiro_em_tamanho_desce_so_as_duas_tabelas(servidor, casa):
     arquivo, pontas, onde = grande_esparso(48, 1600)
     assert arquivo.tamanho > 6.4e9
-    servidor.publicar(modelos.GPT2["gpt2-xl"], "model.safetensors", arquivo)
-    modelo = modelos.abrir("gpt2-xl")
+    servidor.publicar(fontes.GPT2["gpt2-xl"], "model.safetensors", arquivo)
+    modelo = fontes.abrir("gpt2-xl")
     assert modelo.wte.shape == (50257, 1600) and modelo.wpe.shape == (1024, 1600)
 
     das_tabelas = (50257 + 1024) * 1600 * 4
@@ -480,7 +481,7 @@ def test_xl_verdadeiro_em_tamanho_desce_so_as_duas_tabelas(servidor, casa):
         dentro = [f for f in cobertos if onde[nome] <= f[0] < onde[nome] + linhas * 6400]
         assert dentro[0][0] == onde[nome] and dentro[-1][1] == onde[nome] + linhas * 6400
         assert all(a[1] == b[0] for a, b in zip(dentro, dentro[1:], strict=False))
-    guardado = modelos.so_tabelas("gpt2-xl")
+    guardado = fontes.so_tabelas("gpt2-xl")
     assert das_tabelas < guardado.stat().st_size < das_tabelas + 1000
     esperar_pontas(guardado, pontas)
     assert restos(casa) == []
@@ -489,11 +490,11 @@ def test_xl_verdadeiro_em_tamanho_desce_so_as_duas_tabelas(servidor, casa):
 @pytest.mark.parametrize("nome", ["gpt2-medium", "gpt2-large", "gpt2-xl"])
 def test_tabelas_na_segunda_vez_nao_abrem_rede(nome, servidor, casa, conexoes):
     arquivo, pontas, _ = grande_esparso(3, 8)
-    servidor.publicar(modelos.GPT2[nome], "model.safetensors", arquivo)
-    modelos.abrir(nome)
+    servidor.publicar(fontes.GPT2[nome], "model.safetensors", arquivo)
+    fontes.abrir(nome)
     servidor.esquecer()
     conexoes.clear()
-    modelo = modelos.abrir(nome)
+    modelo = fontes.abrir(nome)
     assert servidor.pedidos == [] and conexoes == []
     np.testing.assert_array_equal(modelo.wte[:3], pontas["wte.weight"][:3])
     np.testing.assert_array_equal(modelo.wpe[-3:], pontas["wpe.weight"][3:])
@@ -507,45 +508,45 @@ def test_tabelas_na_segunda_vez_nao_abrem_rede(nome, servidor, casa, conexoes):
 def test_tabelas_com_os_dois_nomes_e_sem_a_cabeca(prefixo, servidor, tmp_path):
     # Caso 37. A lm_head do arquivo fica lá: das tabelas só vêm duas.
     pasta, valores = gpt2_magro(tmp_path / "m", prefixo, cabeca="outra")
-    servidor.publicar_pasta(modelos.GPT2["gpt2-medium"], pasta)
-    modelo = modelos.abrir("gpt2-medium")
+    servidor.publicar_pasta(fontes.GPT2["gpt2-medium"], pasta)
+    modelo = fontes.abrir("gpt2-medium")
     np.testing.assert_array_equal(modelo.wte, valores[prefixo + "wte.weight"])
     np.testing.assert_array_equal(modelo.wpe, valores[prefixo + "wpe.weight"])
-    with safe_open(modelos.so_tabelas("gpt2-medium"), "np") as f:
+    with safe_open(fontes.so_tabelas("gpt2-medium"), "np") as f:
         assert set(f.keys()) == {"wte.weight", "wpe.weight"}
         assert f.metadata() == {
             "format": "pt",
-            "origem": modelos.GPT2["gpt2-medium"],
+            "origem": fontes.GPT2["gpt2-medium"],
             "versao": VERSAO,
         }
 
 
 def test_as_tabelas_guardadas_ficam_alinhadas(servidor, casa):
     # Fora do múltiplo de 4 bytes o numpy larga o BLAS: cada produto sai 4 vezes mais lento.
-    servidor.publicar(modelos.GPT2["gpt2-xl"], "model.safetensors", grande_esparso(3, 8)[0])
-    modelo = modelos.abrir("gpt2-xl")
+    servidor.publicar(fontes.GPT2["gpt2-xl"], "model.safetensors", grande_esparso(3, 8)[0])
+    modelo = fontes.abrir("gpt2-xl")
     assert modelo.wte.flags.aligned and modelo.wpe.flags.aligned
-    for t in tensores.ler_cabecalho(modelos.so_tabelas("gpt2-xl")).values():
+    for t in tensores.ler_cabecalho(fontes.so_tabelas("gpt2-xl")).values():
         assert t.inicio % 4 == 0
 
 
 def test_cabecalho_maior_que_a_primeira_leitura(servidor, casa):
     arquivo, pontas, onde = grande_esparso(3, 8, enchimento=200_000)
-    servidor.publicar(modelos.GPT2["gpt2-xl"], "model.safetensors", arquivo)
-    modelos.abrir("gpt2-xl")
+    servidor.publicar(fontes.GPT2["gpt2-xl"], "model.safetensors", arquivo)
+    fontes.abrir("gpt2-xl")
     assert servidor.faixas()[:2] == [(0, 65536), (65536, 200_008)]
-    esperar_pontas(modelos.so_tabelas("gpt2-xl"), pontas)
+    esperar_pontas(fontes.so_tabelas("gpt2-xl"), pontas)
 
 
 def test_download_de_tabelas_interrompido_continua_sem_repetir(servidor, casa):
     # 44 MB de wte: alguns blocos de 8 MB; o servidor corta a conexão em 60 % do arquivo.
     arquivo, pontas, onde = grande_esparso(1, 220)
-    servidor.publicar(modelos.GPT2["gpt2-large"], "model.safetensors", arquivo)
+    servidor.publicar(fontes.GPT2["gpt2-large"], "model.safetensors", arquivo)
     servidor.pane("corte", 0.6, metodo="GET")
     with pytest.raises(ErroDoUsuario, match="caiu no meio"):
-        modelos.abrir("gpt2-large")
-    assert not modelos.so_tabelas("gpt2-large").exists()
-    parcial = modelos.so_tabelas("gpt2-large").with_suffix(".parcial")
+        fontes.abrir("gpt2-large")
+    assert not fontes.so_tabelas("gpt2-large").exists()
+    parcial = fontes.so_tabelas("gpt2-large").with_suffix(".parcial")
     antes = servidor.bytes_enviados()
     guardados = parcial.stat().st_size
     # Tudo o que chegou foi guardado, também do bloco que caiu no meio (fora o cabeçalho, relido).
@@ -553,21 +554,21 @@ def test_download_de_tabelas_interrompido_continua_sem_repetir(servidor, casa):
 
     servidor.consertar()
     servidor.esquecer()
-    modelo = modelos.abrir("gpt2-large")
+    modelo = fontes.abrir("gpt2-large")
     das_tabelas = (50257 + 1024) * 220 * 4
     assert servidor.bytes_enviados() <= das_tabelas - (guardados - 1000) + 64 * 1024
     assert modelo.wte.shape == (50257, 220)
-    esperar_pontas(modelos.so_tabelas("gpt2-large"), pontas)
+    esperar_pontas(fontes.so_tabelas("gpt2-large"), pontas)
     assert not parcial.exists()
 
 
 def test_parcial_de_outra_versao_e_jogado_fora(servidor, casa):
     arquivo, pontas, _ = grande_esparso(1, 8)
-    servidor.publicar(modelos.GPT2["gpt2-large"], "model.safetensors", arquivo)
-    destino = modelos.so_tabelas("gpt2-large")
+    servidor.publicar(fontes.GPT2["gpt2-large"], "model.safetensors", arquivo)
+    destino = fontes.so_tabelas("gpt2-large")
     destino.parent.mkdir(parents=True)
     destino.with_suffix(".parcial").write_bytes(b"\x55" * 500_000)
-    modelos.abrir("gpt2-large")
+    fontes.abrir("gpt2-large")
     esperar_pontas(destino, pontas)
     assert restos(casa) == []
 
@@ -587,38 +588,38 @@ def test_parcial_de_outra_versao_e_jogado_fora(servidor, casa):
 def test_panes_nas_tabelas(pane, frase, servidor, casa, capfd):
     tipo, valor, metodo, cabecalhos = pane
     arquivo, pontas, _ = grande_esparso(1, 8)
-    servidor.publicar(modelos.GPT2["gpt2-medium"], "model.safetensors", arquivo)
+    servidor.publicar(fontes.GPT2["gpt2-medium"], "model.safetensors", arquivo)
     servidor.pane(tipo, valor, metodo=metodo, cabecalhos=cabecalhos)
     with pytest.raises(ErroDoUsuario) as info:
-        modelos.abrir("gpt2-medium")
+        fontes.abrir("gpt2-medium")
     assert frase in info.value.por_que, info.value.por_que
     assert "gpt2-medium" in info.value.o_que_fazer
-    assert not modelos.so_tabelas("gpt2-medium").exists()
+    assert not fontes.so_tabelas("gpt2-medium").exists()
     assert capfd.readouterr().err == ""
     servidor.consertar()
-    modelos.abrir("gpt2-medium")
-    esperar_pontas(modelos.so_tabelas("gpt2-medium"), pontas)
+    fontes.abrir("gpt2-medium")
+    esperar_pontas(fontes.so_tabelas("gpt2-medium"), pontas)
 
 
 def test_hub_que_entrega_outra_coisa_no_lugar_dos_pesos(servidor, casa):
-    repo = modelos.GPT2["gpt2-medium"]
+    repo = fontes.GPT2["gpt2-medium"]
     for conteudo in (b"PK\x03\x04" * 5000, b"<html>" * 5000, b"abc"):
         servidor.publicar(repo, "model.safetensors", conteudo)
         with pytest.raises(ErroDoUsuario, match="não é um safetensors"):
-            modelos.abrir("gpt2-medium")
+            fontes.abrir("gpt2-medium")
     formas = {"h.0.ln_1.weight": (8,)}
     servidor.publicar(repo, "model.safetensors", plantado.cabecalho(formas)[0] + bytes(32))
     with pytest.raises(ErroDoUsuario, match="não tem um único wte.weight"):
-        modelos.abrir("gpt2-medium")
-    assert not modelos.so_tabelas("gpt2-medium").exists()
+        fontes.abrir("gpt2-medium")
+    assert not fontes.so_tabelas("gpt2-medium").exists()
 
 
 def test_um_grande_inteiro_no_cache_vale_mais_que_as_tabelas(servidor, casa, magro):
-    servidor.publicar_pasta(modelos.GPT2["gpt2-medium"], magro[0])
-    modelos.abrir("gpt2-medium")
-    assert not modelos.abrir("gpt2-medium").tem_completo
-    modelos.baixar_completo("gpt2-medium")
-    assert modelos.abrir("gpt2-medium").tem_completo
+    servidor.publicar_pasta(fontes.GPT2["gpt2-medium"], magro[0])
+    fontes.abrir("gpt2-medium")
+    assert not fontes.abrir("gpt2-medium").tem_completo
+    fontes.baixar_completo("gpt2-medium")
+    assert fontes.abrir("gpt2-medium").tem_completo
 
 
 # --- o arquivo do tamanho do verdadeiro ----------------------------------------------------------
@@ -656,8 +657,8 @@ def test_as_160_entradas_do_gpt2_verdadeiro(tmp_path):
 
 def test_so_o_arquivo_publicado_fica_pronto(no_ar, casa, monkeypatch):
     # Com o publicado trocado pelo do arquivo magro: tamanho e sha256 batem, e só assim é [ok].
-    modelos.abrir("gpt2")
-    arquivo = modelos.em_cache("gpt2")
+    fontes.abrir("gpt2")
+    arquivo = fontes.em_cache("gpt2")
     dados = casa / "dados" / "gpt2_medido"
     dados.mkdir(parents=True)
     publicado = {

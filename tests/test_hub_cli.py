@@ -18,7 +18,8 @@ from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     gpt2_magro,
     grande_esparso,
 )
-from nucleo import gpt2_medido, modelos, vetores
+from nucleo.contas import vetores
+from nucleo.modelos import fontes, gpt2_medido
 from servidor_hub import ServidorHub, porta_fechada
 
 pytestmark = [pytest.mark.hub, pytest.mark.cli]
@@ -41,7 +42,7 @@ def licao(gpt2_plantado, tmp_path_factory):
     """A lição inteira, sem figuras, num clone que acabou de chegar: (processo, saídas, servidor)."""
     pasta = tmp_path_factory.mktemp("licao")
     servidor = ServidorHub(cdn=True)
-    servidor.publicar_pasta(modelos.GPT2["gpt2"], gpt2_plantado)
+    servidor.publicar_pasta(fontes.GPT2["gpt2"], gpt2_plantado)
     try:
         p = rodar(
             "02_embeddings.py", "--sem-graficos", "--saida", str(pasta / "saida"),
@@ -106,7 +107,7 @@ def test_o_gemeo_distilgpt2_passa_em_wpe_e_cai_em_wte(gpt2_plantado, tmp_path):
     tabela[:] = tabela[:, ::-1].copy()
     tabela.flush()
     del tabela
-    modelo = modelos.abrir(str(pasta))
+    modelo = fontes.abrir(str(pasta))
     assert gpt2_medido.parece_gpt2_small(modelo)
     veredito = {c.nome: c.confere for c in gpt2_medido.conferir_pesos(modelo)}
     assert {n: v for n, v in veredito.items() if n.startswith("wpe")} == {
@@ -134,7 +135,7 @@ def test_sem_hub_o_auto_mostra_o_smollm2_e_as_linhas_do_gpt2_somem(smollm2, tmp_
     with porta_fechada() as url:
         env = ambiente(url, tmp_path)
         # O SmolLM2 convertido fica onde já está: aqui se testa a escolha, não a conversão.
-        env["LAB_CACHE"] = str(modelos.caminhos.cache())
+        env["LAB_CACHE"] = str(fontes.caminhos.cache())
         p = rodar(
             "02_embeddings.py", "--secao", "8", "--sem-graficos", "--saida",
             str(tmp_path / "saida"), ambiente=env,
@@ -177,8 +178,8 @@ def preparar(*opcoes, url: str, pasta: Path):
 
 
 def test_preparar_sai_com_0_quando_ha_modelo(servidor, tmp_path):
-    servidor.publicar(modelos.GPT2["gpt2-medium"], "model.safetensors", grande_esparso(1, 8)[0])
-    servidor.publicar(modelos.GPT2["gpt2"], "config.json", b"{}")
+    servidor.publicar(fontes.GPT2["gpt2-medium"], "model.safetensors", grande_esparso(1, 8)[0])
+    servidor.publicar(fontes.GPT2["gpt2"], "config.json", b"{}")
     p = preparar("--modelos", "gpt2-medium", url=servidor.url, pasta=tmp_path)
     assert p.returncode == 0, p.stdout + p.stderr
     assert "hub do Hugging Face: responde" in p.stdout
@@ -191,7 +192,7 @@ def test_preparar_sai_com_0_quando_ha_modelo(servidor, tmp_path):
 
 
 def test_preparar_recusa_pesos_que_nao_sao_os_publicados(servidor, tmp_path, magro):
-    servidor.publicar_pasta(modelos.GPT2["gpt2"], magro[0])
+    servidor.publicar_pasta(fontes.GPT2["gpt2"], magro[0])
     p = preparar("--modelos", "gpt2", url=servidor.url, pasta=tmp_path)
     assert p.returncode == 1, p.stdout
     tamanho = (magro[0] / "model.safetensors").stat().st_size
@@ -204,7 +205,7 @@ def test_preparar_recusa_pesos_que_nao_sao_os_publicados(servidor, tmp_path, mag
 
 
 def test_preparar_completo_baixa_o_modelo_inteiro(servidor, tmp_path, magro):
-    servidor.publicar_pasta(modelos.GPT2["gpt2-medium"], magro[0])
+    servidor.publicar_pasta(fontes.GPT2["gpt2-medium"], magro[0])
     p = preparar("--completo", "gpt2-medium", url=servidor.url, pasta=tmp_path)
     assert p.returncode == 1 and "[falta]  gpt2-medium: o arquivo tem" in p.stdout
     assert list((tmp_path / "hf").rglob("model.safetensors"))
@@ -220,7 +221,7 @@ def test_preparar_sem_hub_diz_o_motivo_e_sai_com_1(tmp_path):
 
 
 def test_preparar_so_conferir_nao_baixa_nada(servidor, tmp_path, magro):
-    servidor.publicar_pasta(modelos.GPT2["gpt2"], magro[0])
+    servidor.publicar_pasta(fontes.GPT2["gpt2"], magro[0])
     p = preparar("--so-conferir", url=servidor.url, pasta=tmp_path)
     # O mini vem no repositório: há um modelo pronto, e por isso a saída é 0.
     assert p.returncode == 0 and servidor.bytes_enviados() == 0

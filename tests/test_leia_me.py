@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from conftest import LAB, RAIZ
-from nucleo import montagem
+from nucleo.sala import montar
 from test_espelho import no_ar
 
 TEXTO = (RAIZ / "README.md").read_text(encoding="utf-8")
@@ -120,7 +120,7 @@ def rodar_do_pacote(resto, tmp_path, env):
         feito = subprocess.run(comando, cwd=RAIZ, env=env, capture_output=True, encoding="utf-8")
         assert (kit / "manifesto.json").exists()
         return feito
-    montagem.montar(kit, ["mini"], [], {})
+    montar.montar(kit, ["mini"], [], {})
     if "--espelho" in resto:
         comando += ["--porta", "0"]
         com_ctrl_c = subprocess.Popen(

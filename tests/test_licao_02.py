@@ -115,7 +115,7 @@ def test_linhas_do_gpt2_verdadeiro_nao_aparecem_em_outro_modelo(completa):
 def test_codigo_mostra_a_funcao_que_rodou(tmp_path, smollm2):
     opcoes = ["--modelo", "smollm2", "--secao", "1", "--codigo", "--saida", str(tmp_path)]
     feito = rodar(LICAO, *opcoes)
-    assert "lab/nucleo/entrada.py" in feito.stdout and "def onehot(" in feito.stdout
+    assert "lab/nucleo/contas/entrada.py" in feito.stdout and "def onehot(" in feito.stdout
     assert "```python\ndef onehot(" in (tmp_path / "relatorio.md").read_text("utf-8")
     assert "def amarracao(" not in feito.stdout  # só o que rodou nesta seção
 

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 import torch
-
 import treinar_mini
+
 from conftest import erro_gentil, rodar
-from nucleo import experimentos_treino as exp
-from nucleo import treino as tr
+from nucleo.licoes import l02_treino as exp
+from nucleo.treino import treinador as tr
 
 SEM_CORPUS = {"LAB_CORPUS": ""}
 
@@ -198,7 +198,7 @@ def test_ctrl_c_guarda_o_passo_diz_e_o_mesmo_comando_continua(minusculo, monkeyp
 def test_exportar_escreve_um_modelo_que_o_transformers_abre(minusculo, tmp_path, monkeypatch):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from nucleo import mini
+    from nucleo.treino import mini
 
     argumentos, _ = minusculo
     destino = tmp_path / "pronto"

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save, save_file
 
-from nucleo import memoria
-from nucleo.memoria import Memoria
+from nucleo.modelos import memoria
+from nucleo.modelos.memoria import Memoria
 
 pytestmark = pytest.mark.unit
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from nucleo import mini
-from nucleo import treino as tr
-from nucleo.ngramas import KneserNey
+from nucleo.treino import mini
+from nucleo.treino import treinador as tr
+from nucleo.treino.ngramas import KneserNey
 
 pytestmark = pytest.mark.mini
 

@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 
 import gpt2_plantado as plantado
 from hub_fixtures import gpt2_magro
-from nucleo import entrada, modelos, tensores
-from nucleo import experimentos_02 as exp
-from nucleo.erros import ErroDoUsuario
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.contas import entrada
+from nucleo.licoes import l02_embeddings as exp
+from nucleo.modelos import fontes, tensores
 
 pytestmark = pytest.mark.unit
 
@@ -99,7 +100,7 @@ FAMILIAS = ["gpt2", "llama", "bert", "roberta"]
 @pytest.mark.parametrize("familia", FAMILIAS)
 def test_tabelas_bit_a_bit_e_h0_igual_a_da_biblioteca(familia, com_cabeca, tmp_path):
     lm = montar(familia, com_cabeca)
-    modelo = modelos.de_pasta(salvar(lm, tmp_path / familia))
+    modelo = fontes.de_pasta(salvar(lm, tmp_path / familia))
     np.testing.assert_array_equal(modelo.wte, lm.get_input_embeddings().weight.detach().numpy())
     posicoes = posicoes_do(lm)
     if familia == "llama":
@@ -132,7 +133,7 @@ def test_soma_do_bert_nao_se_engana_de_ramo(tmp_path):
     }
     assert len(intrusos) == 3
     save_file(intrusos | pesos, pasta / "model.safetensors", metadata={"format": "pt"})
-    modelo = modelos.de_pasta(pasta)
+    modelo = fontes.de_pasta(pasta)
     np.testing.assert_allclose(
         entrada.soma_do_bert(modelo, IDS), estado_zero(lm, IDS), atol=1e-5, rtol=0
     )
@@ -141,7 +142,7 @@ def test_soma_do_bert_nao_se_engana_de_ramo(tmp_path):
 @pytest.mark.parametrize(("enchimento", "primeira"), [(1, 2), (0, 1), (4, 5)])
 def test_roberta_comeca_depois_do_enchimento(enchimento, primeira, tmp_path):
     lm = montar("roberta", pad_token_id=enchimento)
-    modelo = modelos.de_pasta(salvar(lm, tmp_path / "r"))
+    modelo = fontes.de_pasta(salvar(lm, tmp_path / "r"))
     assert modelo.primeira_posicao == primeira
     assert entrada.posicoes(modelo, 3).tolist() == [primeira, primeira + 1, primeira + 2]
     np.testing.assert_allclose(
@@ -158,16 +159,16 @@ def test_roberta_sem_pad_no_config_vale_o_da_biblioteca(tmp_path):
     config = json.loads((pasta / "config.json").read_text(encoding="utf-8"))
     config.pop("pad_token_id", None)
     (pasta / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    assert modelos.de_pasta(pasta).primeira_posicao == 2
+    assert fontes.de_pasta(pasta).primeira_posicao == 2
 
 
 def test_logits_a_mao_so_onde_a_cabeca_e_um_produto(tmp_path):
     for familia in ("gpt2", "llama"):
-        modelo = modelos.de_pasta(salvar(montar(familia), tmp_path / familia))
+        modelo = fontes.de_pasta(salvar(montar(familia), tmp_path / familia))
         passagem = entrada.passar(modelo, IDS)
         [conferencia] = exp.conferir_logits(modelo, passagem)
         assert conferencia.confere and passagem.logits.shape == (len(IDS), VOCAB)
-    modelo = modelos.de_pasta(salvar(montar("bert"), tmp_path / "bert"))
+    modelo = fontes.de_pasta(salvar(montar("bert"), tmp_path / "bert"))
     assert exp.conferir_logits(modelo, entrada.passar(modelo, IDS)) == []
 
 
@@ -185,7 +186,7 @@ def test_um_bert_de_verdade(minilm):
     import torch
     from transformers import AutoModel
 
-    modelo = modelos.abrir(str(minilm))
+    modelo = fontes.abrir(str(minilm))
     lm = AutoModel.from_pretrained(minilm, dtype=torch.float32, local_files_only=True).eval()
     assert modelo.wte.shape == (30522, 384) and modelo.wpe.shape == (512, 384)
     np.testing.assert_array_equal(modelo.wte, lm.get_input_embeddings().weight.detach().numpy())
@@ -213,7 +214,7 @@ def test_um_bert_de_verdade(minilm):
 def test_os_dois_nomes_de_wte_e_as_mascaras(prefixo, mascaras, tmp_path, capfd):
     # Casos 35 a 39: h.0.attn.bias é máscara, não peso; o prefixo depende de quem gravou.
     pasta, valores = gpt2_magro(tmp_path / "m", prefixo, mascaras)
-    modelo = modelos.abrir(str(pasta))
+    modelo = fontes.abrir(str(pasta))
     np.testing.assert_array_equal(modelo.wte, valores[prefixo + "wte.weight"])
     np.testing.assert_array_equal(modelo.wpe, valores[prefixo + "wpe.weight"])
     lm = modelo.completo()
@@ -234,7 +235,7 @@ def test_masked_bias_de_versoes_antigas_nao_atrapalha(tmp_path, capfd):
     pasta, valores = gpt2_magro(tmp_path / "m")
     valores["h.0.attn.masked_bias"] = np.float32([-1e4]).reshape(())
     plantado.gravar(pasta / "model.safetensors", {n: v.shape for n, v in valores.items()}, valores)
-    modelo = modelos.abrir(str(pasta))
+    modelo = fontes.abrir(str(pasta))
     assert entrada.passar(modelo, [1, 2]).logits.shape == (2, plantado.V)
     assert capfd.readouterr().err == ""
 
@@ -258,7 +259,7 @@ def test_a_cabeca_e_relatada_e_nao_adivinhada(cabeca, amarra, estado, nota, tmp_
     pasta, valores = gpt2_magro(
         tmp_path / "m", "transformer.", cabeca=cabeca, config={"tie_word_embeddings": amarra}
     )
-    modelo = modelos.abrir(str(pasta))
+    modelo = fontes.abrir(str(pasta))
     assert modelo.cabeca == estado and nota in modelo.nota_da_cabeca
     de_entrada, de_saida = entrada.matrizes_das_pontas(modelo)
     # O que relatamos precisa ser o que a biblioteca fez com o mesmo arquivo.
@@ -293,9 +294,9 @@ def test_memoria_dividida_ao_gravar(tmp_path):
             nomes = set(tensores.ler_cabecalho(pasta / "model.safetensors"))
             if "transformer.wte.weight" not in nomes:
                 with pytest.raises(ErroDoUsuario, match="tabela de embeddings"):
-                    modelos.de_pasta(pasta)
+                    fontes.de_pasta(pasta)
                 continue
-        modelo = modelos.de_pasta(pasta)
+        modelo = fontes.de_pasta(pasta)
         assert modelo.cabeca == "amarrada"
         np.testing.assert_array_equal(modelo.wte, lm.transformer.wte.weight.detach().numpy())
 
@@ -331,7 +332,7 @@ def test_cada_tipo_vira_float32_sem_perder_nada(tipo, tmp_path):
     import torch
 
     lm = montar("gpt2").to(getattr(torch, tipo))
-    modelo = modelos.de_pasta(salvar(lm, tmp_path / tipo))
+    modelo = fontes.de_pasta(salvar(lm, tmp_path / tipo))
     esperado = lm.transformer.wte.weight.detach().float().numpy()
     assert modelo.wte.dtype == np.float32 and not modelo.wte.flags.writeable
     np.testing.assert_array_equal(modelo.wte, esperado)
@@ -356,7 +357,7 @@ def test_inteiros_nao_viram_vetores(tmp_path):
     bruto, _, total = plantado.cabecalho(formas, tipo="I8", largura=1)
     (pasta / "model.safetensors").write_bytes(bruto + bytes(total - len(bruto)))
     with pytest.raises(ErroDoUsuario, match="está em I8"):
-        modelos.abrir(str(pasta))
+        fontes.abrir(str(pasta))
 
 
 def test_numeros_fora_do_alinhamento_saem_alinhados_e_iguais(tmp_path):
@@ -385,7 +386,7 @@ def em_pedacos(tmp_path):
 
 def test_modelo_em_pedacos(em_pedacos):
     pasta, lm = em_pedacos
-    modelo = modelos.de_pasta(pasta)
+    modelo = fontes.de_pasta(pasta)
     np.testing.assert_array_equal(modelo.wte, lm.model.embed_tokens.weight.detach().numpy())
     assert modelo.cabeca == "solta"
     esperado = {n: p.shape for n, p in lm.named_parameters()}
@@ -398,13 +399,13 @@ def test_pedaco_que_falta_e_indice_estragado(em_pedacos):
     falta = sorted(pasta.glob("model-*.safetensors"))[1]
     falta.rename(pasta / "guardado")
     with pytest.raises(ErroDoUsuario, match=f"Falta um pedaço do modelo: {falta.name}"):
-        modelos.de_pasta(pasta)
+        fontes.de_pasta(pasta)
     indice = pasta / "model.safetensors.index.json"
     for texto in ("", "{", "[]", "3", "{}", '{"weight_map": []}', '{"weight_map": {"a": 3}}',
                   '{"weight_map": {"a": ["b"]}}', '{"weight_map": {}}'):  # fmt: skip
         indice.write_text(texto, encoding="utf-8")
         with pytest.raises(ErroDoUsuario):
-            modelos.de_pasta(pasta)
+            fontes.de_pasta(pasta)
 
 
 # --- arquivos estragados --------------------------------------------------------------------------
@@ -518,10 +519,10 @@ def pasta_boa(tmp_path_factory) -> Path:
 def test_cada_estrago_tem_uma_mensagem(estrago, pasta_boa, tmp_path):
     estragar, o_que, por_que = ESTRAGOS[estrago]
     pasta = shutil.copytree(pasta_boa, tmp_path / "m")
-    modelos.abrir(str(pasta))  # antes do estrago, abre
+    fontes.abrir(str(pasta))  # antes do estrago, abre
     estragar(pasta)
     with pytest.raises(ErroDoUsuario) as info:
-        modelos.abrir(str(pasta))
+        fontes.abrir(str(pasta))
     assert o_que in info.value.o_que and por_que in info.value.por_que, info.value
     assert all((info.value.o_que, info.value.por_que, info.value.o_que_fazer))
 
@@ -564,11 +565,11 @@ def test_pickle_nunca_e_aberto(pasta_boa, tmp_path):
     armadilha = pickle.dumps(Armadilha(prova))
     for nome in ("pytorch_model.bin", "modelo.pt", "x.ckpt"):
         (pasta / nome).write_bytes(armadilha)
-    modelos.abrir(str(pasta)).completo()
+    fontes.abrir(str(pasta)).completo()
     assert not prova.exists()
     (pasta / "model.safetensors").unlink()
     with pytest.raises(ErroDoUsuario, match="só tem pesos em pickle") as info:
-        modelos.abrir(str(pasta))
+        fontes.abrir(str(pasta))
     assert "safetensors" in info.value.o_que_fazer
     assert not prova.exists()
     pickle.loads(armadilha)
@@ -590,7 +591,7 @@ def test_codigo_de_fora_nunca_roda(pasta_boa, tmp_path):
         (pasta / "config.json").write_text(json.dumps(config), "utf-8")
         (pasta / "codigo.py").write_text(f"open({str(prova)!r}, 'w').close()\n", "utf-8")
         with contextlib.suppress(ErroDoUsuario):
-            modelos.abrir(str(pasta)).completo()
+            fontes.abrir(str(pasta)).completo()
         assert not prova.exists(), tipo
 
 
@@ -606,7 +607,7 @@ def test_o_modelo_inteiro_nao_pede_accelerate(pasta_boa, monkeypatch):
         return verdadeiro(*a, **k)
 
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", espiar)
-    modelos.abrir(str(pasta_boa)).completo()
+    fontes.abrir(str(pasta_boa)).completo()
     assert pedido["local_files_only"] and not {"device_map", "low_cpu_mem_usage"} & set(pedido)
 
 
@@ -619,8 +620,8 @@ def test_bloco_que_falta_nao_e_sorteado_em_silencio(nome, pasta_boa, tmp_path):
     pesos = load_file(pasta / "model.safetensors")
     del pesos["transformer." + nome]
     save_file(pesos, pasta / "model.safetensors")
-    modelo = modelos.abrir(str(pasta))
-    np.testing.assert_array_equal(modelo.wte, modelos.abrir(str(pasta_boa)).wte)
+    modelo = fontes.abrir(str(pasta))
+    np.testing.assert_array_equal(modelo.wte, fontes.abrir(str(pasta_boa)).wte)
     with pytest.raises(ErroDoUsuario, match="o modelo inteiro não") as info:
         modelo.completo()
     assert f"Falta um tensor no arquivo: transformer.{nome}" in info.value.por_que
@@ -631,7 +632,7 @@ def test_buraco_no_arquivo_que_so_a_biblioteca_nota(pasta_boa, tmp_path):
     reescrever_cabecalho(
         pasta / "model.safetensors", lambda e: e.pop("transformer.h.0.attn.c_attn.bias")
     )
-    modelo = modelos.abrir(str(pasta))
+    modelo = fontes.abrir(str(pasta))
     with pytest.raises(ErroDoUsuario, match="o modelo inteiro não") as info:
         modelo.completo()
     assert "O transformers respondeu" in info.value.por_que
@@ -641,28 +642,28 @@ def test_config_que_pede_mais_camadas_do_que_o_arquivo_tem(pasta_boa, tmp_path):
     pasta = shutil.copytree(pasta_boa, tmp_path / "m")
     mudar_config(n_layer=3)(pasta)
     with pytest.raises(ErroDoUsuario, match="Faltam 12 tensores"):
-        modelos.abrir(str(pasta)).completo()
+        fontes.abrir(str(pasta)).completo()
 
 
 def test_so_os_pesos_sem_config_montam_o_tamanho_certo(tmp_path, monkeypatch):
     # Quem copiou só o model.safetensors para o cache: a largura diz qual dos quatro é.
-    assert modelos._config_gpt2(1280) == {"n_layer": 36, "n_embd": 1280, "n_head": 20}
+    assert fontes._config_gpt2(1280) == {"n_layer": 36, "n_embd": 1280, "n_head": 20}
 
 
 def test_nomes_que_nao_existem(tmp_path, pasta_boa):
     for nome in ("", "nao-existe", str(tmp_path / "nada"), "~ninguem-com-este-nome/modelo",
                  "a" * 5000, "gpt2-xxl", "GPT2"):  # fmt: skip
         with pytest.raises(ErroDoUsuario) as info:
-            modelos.abrir(nome)
+            fontes.abrir(nome)
         assert "smollm2" in info.value.o_que_fazer
     with pytest.raises(ErroDoUsuario, match="é um arquivo") as info:
-        modelos.abrir(str(pasta_boa / "config.json"))
+        fontes.abrir(str(pasta_boa / "config.json"))
     assert str(pasta_boa) in info.value.o_que_fazer
 
 
 def test_sem_tokenizador_o_gpt2_empresta_o_bpe_e_diz(tmp_path):
     pasta, _ = gpt2_magro(tmp_path / "m")
-    modelo = modelos.abrir(str(pasta))
+    modelo = fontes.abrir(str(pasta))
     assert modelo.tokenizador.ids(" king") == [5822]
     assert "BPE do GPT-2" in modelo.origem
 
@@ -672,5 +673,5 @@ def test_nan_na_tabela_e_recusado_antes_de_qualquer_cosseno(tmp_path):
     valores["wte.weight"][123, 4] = np.nan
     plantado.gravar(pasta / "model.safetensors", {n: v.shape for n, v in valores.items()}, valores)
     with pytest.raises(ErroDoUsuario, match="estragada") as info:
-        exp.normas(modelos.abrir(str(pasta)))
+        exp.normas(fontes.abrir(str(pasta)))
     assert "123" in info.value.por_que

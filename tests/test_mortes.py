@@ -16,7 +16,7 @@ import pytest
 from conftest import LAB, RAIZ, rodar
 from hub_fixtures import fixture_magro  # noqa: F401 - o pytest acha a fixture pelo nome
 from morte_subita import REPO, execucao_inteira
-from nucleo import trava
+from nucleo.base import trava
 from servidor_hub import ServidorHub
 
 pytestmark = [
@@ -74,7 +74,7 @@ ESCRITOR = """
 import sys, time
 from pathlib import Path
 from morte_subita import caderno
-from nucleo.saida import conferir_pasta
+from nucleo.base.caderno import conferir_pasta
 pasta, meu = Path(sys.argv[1]), int(sys.argv[2])
 (pasta / f"pronto_{meu}").touch()
 while len(list(pasta.glob("pronto_*"))) < 2:
@@ -103,8 +103,8 @@ def test_dois_processos_gravando_na_mesma_pasta(tmp_path):
 
 def test_pasta_trancada_por_outra_execucao_tem_mensagem(tmp_path, monkeypatch):
     from morte_subita import caderno
-    from nucleo import saida
-    from nucleo.erros import ErroDoUsuario
+    from nucleo.base import caderno as saida
+    from nucleo.base.erros import ErroDoUsuario
 
     caderno(0).gravar(tmp_path)
     monkeypatch.setattr(saida, "_ESPERA", 0.1)

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nucleo import treino as tr
-from nucleo.muon import Muon, ortogonalizar
+from nucleo.treino import treinador as tr
+from nucleo.treino.muon import Muon, ortogonalizar
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from nucleo.ngramas import KneserNey
+from nucleo.treino.ngramas import KneserNey
 
 pytestmark = pytest.mark.unit
 

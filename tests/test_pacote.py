@@ -21,9 +21,10 @@ from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     fixture_gpt2_plantado,
     gpt2_magro,
 )
-from nucleo import instalacao, maquina, modelos, montagem, pacote, tensores, wheels
-from nucleo.erros import ErroDoUsuario
-from nucleo.pacote import Arquivo
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.modelos import fontes, tensores
+from nucleo.sala import instalar, maquina, montar, pacote, wheels
+from nucleo.sala.pacote import Arquivo
 
 VERSAO = "607a30d783dfa663caf39e06633721c8d4cfcd7e"
 PESOS = "modelos/gpt2/model.safetensors"
@@ -31,7 +32,7 @@ PESOS = "modelos/gpt2/model.safetensors"
 
 def no_cache(casa: Path, nome: str, pasta: Path) -> None:
     """Põe um modelo no cache do hub como a biblioteca o deixaria no Windows (sem atalhos)."""
-    repo = casa / "hf" / "hub" / ("models--" + modelos.GPT2[nome].replace("/", "--"))
+    repo = casa / "hf" / "hub" / ("models--" + fontes.GPT2[nome].replace("/", "--"))
     shutil.copytree(pasta, repo / "snapshots" / VERSAO)
     (repo / "refs").mkdir()
     (repo / "refs" / "main").write_text(VERSAO, encoding="utf-8")
@@ -51,17 +52,17 @@ def mudar_manifesto(pasta: Path, mudar) -> None:
 @pytest.fixture(autouse=True)
 def fixture_zip_uma_vez_so(monkeypatch):
     """O laboratorio.zip de verdade, comprimido uma vez para o módulo inteiro."""
-    monkeypatch.setattr(montagem, "comprimir_repositorio", _ZIP)
+    monkeypatch.setattr(montar, "comprimir_repositorio", _ZIP)
 
 
-_ZIP = functools.cache(montagem.comprimir_repositorio)
+_ZIP = functools.cache(montar.comprimir_repositorio)
 
 
 @pytest.fixture(name="kit")
 def fixture_kit(casa, tmp_path):
     """Um pacote com o GPT-2 magro (1,6 MB de wte) e o mini, sem wheels."""
     no_cache(casa, "gpt2", gpt2_magro(tmp_path / "magro")[0])
-    montagem.montar(tmp_path / "pen drive", ["gpt2", "mini"], [], {})
+    montar.montar(tmp_path / "pen drive", ["gpt2", "mini"], [], {})
     shutil.rmtree(casa)
     return tmp_path / "pen drive"
 
@@ -110,7 +111,7 @@ def test_o_repositorio_vai_so_com_o_que_o_git_rastreia(tmp_path):
     ):
         (copia / lixo).parent.mkdir(parents=True, exist_ok=True)
         (copia / lixo).write_text("lixo", encoding="utf-8")
-    assert montagem.arquivos_do_repositorio(copia) == [
+    assert montar.arquivos_do_repositorio(copia) == [
         "README.md", "lab/aula.py", "outputs/LEIAME.md",
     ]  # fmt: skip
 
@@ -119,7 +120,7 @@ def test_o_repositorio_vai_so_com_o_que_o_git_rastreia(tmp_path):
 def test_dos_grandes_vao_so_as_tabelas_e_inteiro_so_se_pedido(casa, tmp_path):
     pasta, valores = gpt2_magro(tmp_path / "m", prefixo="transformer.")
     no_cache(casa, "gpt2-medium", pasta)
-    montagem.montar(tmp_path / "k", ["gpt2-medium"], [], {})
+    montar.montar(tmp_path / "k", ["gpt2-medium"], [], {})
     arquivo = tmp_path / "k/modelos/gpt2-medium/model.safetensors"
     tabelas = tensores.ler_cabecalho(arquivo)
     assert set(tabelas) == {"wte.weight", "wpe.weight"}
@@ -130,7 +131,7 @@ def test_dos_grandes_vao_so_as_tabelas_e_inteiro_so_se_pedido(casa, tmp_path):
     # O mesmo destino, agora com o modelo inteiro: o pacote velho é trocado, sem sobras, e isso é dito.
     (tmp_path / "k" / "wheels").mkdir()
     (tmp_path / "k" / "wheels" / "velho.whl").write_bytes(b"x" * 2_000_000)
-    pronto = montagem.montar(tmp_path / "k", [], ["gpt2-medium"], {})
+    pronto = montar.montar(tmp_path / "k", [], ["gpt2-medium"], {})
     assert not (tmp_path / "k" / "wheels").exists()
     assert [i.texto for i in pronto.itens if "saiu do pacote" in i.texto] == [
         "saiu do pacote o que não foi pedido agora: 1 arquivo, 2,0 MB"
@@ -153,19 +154,19 @@ def test_montagem_interrompida_se_diz_incompleta_e_aproveita_o_que_ha(casa, tmp_
 
     monkeypatch.setattr(pacote, "copiar", cair)
     with pytest.raises(KeyboardInterrupt):
-        montagem.montar(kit, ["gpt2"], [], {})
+        montar.montar(kit, ["gpt2"], [], {})
     with pytest.raises(ErroDoUsuario, match="a montagem parou no meio"):
         pacote.conferir(kit)
     assert (kit / "INCOMPLETO.txt").exists()
     (kit / "modelos/gpt2/model.safetensors.parcial").write_bytes(b"sobra")
-    montagem.montar(kit, ["gpt2"], [], {})
+    montar.montar(kit, ["gpt2"], [], {})
     assert vezes == ["config.json", "model.safetensors", "model.safetensors"]
     pacote.conferir(kit)  # e nem o .parcial nem o INCOMPLETO ficaram
     # Um byte estragado do mesmo tamanho é trocado; o que está certo, não.
     with (kit / PESOS).open("r+b") as f:
         f.seek(1000)
         f.write(b"\xff")
-    montagem.montar(kit, ["gpt2"], [], {})
+    montar.montar(kit, ["gpt2"], [], {})
     assert vezes[3:] == ["model.safetensors"]
     pacote.conferir(kit)
 
@@ -176,7 +177,7 @@ def test_disco_cheio_diz_quanto_falta_antes_e_no_meio(casa, tmp_path, monkeypatc
     falta = sum(p.stat().st_size for p in (tmp_path / "magro").iterdir()) + len(_ZIP())
     monkeypatch.setattr(pacote, "espaco_livre", lambda _: falta - 1_000_000)
     with pytest.raises(ErroDoUsuario, match="faltam 1,0 MB"):
-        montagem.montar(tmp_path / "k", ["gpt2"], [], {})
+        montar.montar(tmp_path / "k", ["gpt2"], [], {})
     assert not (tmp_path / "k/modelos").exists()
     # O pen drive que mente o espaço enche no meio da cópia.
     monkeypatch.setattr(pacote, "espaco_livre", lambda _: 10**12)
@@ -186,7 +187,7 @@ def test_disco_cheio_diz_quanto_falta_antes_e_no_meio(casa, tmp_path, monkeypatc
 
     monkeypatch.setattr(pacote.os, "fsync", cheio)
     with pytest.raises(ErroDoUsuario, match="Não cabe em"):
-        montagem.montar(tmp_path / "k2", ["gpt2"], [], {})
+        montar.montar(tmp_path / "k2", ["gpt2"], [], {})
     assert not list((tmp_path / "k2").rglob("*.parcial"))
 
 
@@ -196,7 +197,7 @@ def test_disco_que_enche_no_zip_nao_deixa_parcial_nem_diz_zero(tmp_path, monkeyp
     for livre, dito in ((0, "há 0 kB livres"), (len(_ZIP()) - 1, "faltam 1 kB")):
         monkeypatch.setattr(pacote, "espaco_livre", lambda _, n=livre: n)
         with pytest.raises(ErroDoUsuario) as e:
-            montagem.montar(tmp_path / "k", ["mini"], [], {})
+            montar.montar(tmp_path / "k", ["mini"], [], {})
         assert dito in e.value.por_que and "0,0 MB" not in e.value.por_que
         assert not (tmp_path / "k").exists()
 
@@ -206,9 +207,9 @@ def test_disco_que_enche_no_zip_nao_deixa_parcial_nem_diz_zero(tmp_path, monkeyp
     # A conta dava, e o disco encheu assim mesmo: agora há 1 MB menos que o zip.
     livres = iter([10**12, len(_ZIP()) - 1_000_000])
     monkeypatch.setattr(pacote, "espaco_livre", lambda _: next(livres))
-    monkeypatch.setattr(montagem.os, "fsync", cheio)
+    monkeypatch.setattr(montar.os, "fsync", cheio)
     with pytest.raises(ErroDoUsuario, match="faltam 1,0 MB"):
-        montagem.montar(tmp_path / "k", ["mini"], [], {})
+        montar.montar(tmp_path / "k", ["mini"], [], {})
     assert not list((tmp_path / "k").rglob("*.parcial"))
     assert "encheu durante" in pacote.sem_espaco(tmp_path, 0, 50_000).por_que
 
@@ -222,24 +223,24 @@ def test_disco_que_enche_no_zip_nao_deixa_parcial_nem_diz_zero(tmp_path, monkeyp
     ],
 )  # fmt: skip
 def test_endereco_mal_escrito_nao_chega_a_rede(monkeypatch, endereco, trecho):
-    monkeypatch.setattr(instalacao, "Espelho", lambda *_: pytest.fail("foi à rede"))
+    monkeypatch.setattr(instalar, "Espelho", lambda *_: pytest.fail("foi à rede"))
     with pytest.raises(ErroDoUsuario, match="Não entendi o endereço") as e:
-        instalacao.de_onde(endereco, lambda *_: None)
+        instalar.de_onde(endereco, lambda *_: None)
     assert trecho in e.value.por_que
 
 
 @pytest.mark.unit
 def test_endereco_bem_escrito_vai_ao_espelho(monkeypatch):
-    monkeypatch.setattr(instalacao, "Espelho", lambda url, _: url)
+    monkeypatch.setattr(instalar, "Espelho", lambda url, _: url)
     for url in ("http://10.0.0.2:8765", "http://[::1]:8765/", "https://sala"):
-        assert instalacao.de_onde(url, lambda *_: None) == url
+        assert instalar.de_onde(url, lambda *_: None) == url
 
 
 @pytest.mark.unit
 def test_arquivo_de_mais_de_4_gb_avisa_do_fat32_e_copia_mesmo_assim(casa, tmp_path, monkeypatch):
     no_cache(casa, "gpt2", gpt2_magro(tmp_path / "magro")[0])
     monkeypatch.setattr(pacote, "TETO_FAT32", 1_000_000)
-    pronto = montagem.montar(tmp_path / "k", ["gpt2"], [], {})
+    pronto = montar.montar(tmp_path / "k", ["gpt2"], [], {})
     (aviso,) = [i for i in pronto.itens if "FAT32" in i.texto]
     assert PESOS in aviso.texto and "exFAT" in aviso.cura
     # E se o sistema recusar o tamanho, a mensagem é a mesma.
@@ -251,18 +252,18 @@ def test_arquivo_de_mais_de_4_gb_avisa_do_fat32_e_copia_mesmo_assim(casa, tmp_pa
 def test_nao_monta_por_cima_das_coisas_de_ninguem(tmp_path):
     (tmp_path / "fotos.txt").write_text("minhas", encoding="utf-8")
     with pytest.raises(ErroDoUsuario, match="já tem outras coisas"):
-        montagem.montar(tmp_path, ["mini"], [], {})
+        montar.montar(tmp_path, ["mini"], [], {})
     with pytest.raises(ErroDoUsuario, match="é um arquivo"):
-        montagem.montar(tmp_path / "fotos.txt", ["mini"], [], {})
+        montar.montar(tmp_path / "fotos.txt", ["mini"], [], {})
     with pytest.raises(ErroDoUsuario, match="por cima do próprio laboratório"):
-        montagem.montar(RAIZ, ["mini"], [], {})
+        montar.montar(RAIZ, ["mini"], [], {})
     assert (tmp_path / "fotos.txt").read_text(encoding="utf-8") == "minhas"
 
 
 @pytest.mark.unit
 def test_modelo_ausente_nao_desfaz_um_pacote_bom(kit, casa):
     with pytest.raises(ErroDoUsuario, match="O gpt2-xl não está nesta máquina"):
-        montagem.montar(kit, ["gpt2-xl"], [], {})
+        montar.montar(kit, ["gpt2-xl"], [], {})
     pacote.conferir(kit)
 
 
@@ -317,7 +318,7 @@ def atalho_de_pasta(kit):
 def test_pacote_que_nao_confere_e_recusado_sem_tocar_em_nada(kit, casa, estrago, trecho):
     estrago(kit)
     with pytest.raises(ErroDoUsuario) as erro:
-        instalacao.instalar(instalacao.de_onde(str(kit), lambda *_: None))
+        instalar.instalar(instalar.de_onde(str(kit), lambda *_: None))
     assert trecho in str(erro.value)
     assert not casa.exists()
 
@@ -381,38 +382,38 @@ def test_o_lixo_que_o_sistema_larga_no_pen_drive_nao_atrapalha(kit):
 @pytest.mark.unit
 def test_instalado_o_modelo_abre_sem_rede_e_da_segunda_vez_nada_muda(kit, casa, tmp_path):
     original = tensores.ler_cabecalho(kit / PESOS)
-    itens = instalacao.instalar(instalacao.Pasta(kit))
+    itens = instalar.instalar(instalar.Pasta(kit))
     assert {i.estado for i in itens} == {maquina.OK}
-    achado = modelos.em_cache("gpt2")
+    achado = fontes.em_cache("gpt2")
     assert achado.is_relative_to(casa) and achado.read_bytes() == (kit / PESOS).read_bytes()
-    aberto = modelos.abrir("gpt2")
+    aberto = fontes.abrir("gpt2")
     assert np.array_equal(aberto.wte, tensores.ler(original["wte.weight"]))
     assert aberto.tem_completo and aberto.config["n_layer"] == 1
     antes = achado.stat().st_mtime_ns
-    segunda = instalacao.instalar(instalacao.Pasta(kit))
+    segunda = instalar.instalar(instalar.Pasta(kit))
     assert segunda[1].texto == "gpt2: já estava neste computador"
     assert achado.stat().st_mtime_ns == antes
     # Outro gpt2 no cache não é trocado às escondidas.
     achado.write_bytes(b"outro")
-    assert instalacao.instalar(instalacao.Pasta(kit))[1].estado == maquina.AVISO
+    assert instalar.instalar(instalar.Pasta(kit))[1].estado == maquina.AVISO
     assert achado.read_bytes() == b"outro"
 
 
 @pytest.mark.unit
 def test_tabelas_e_convertido_vao_para_o_cache_do_laboratorio(casa, tmp_path, monkeypatch):
-    from nucleo import smollm2
+    from nucleo.modelos import smollm2
 
     no_cache(casa, "gpt2-xl", gpt2_magro(tmp_path / "m")[0])
     falso = gpt2_magro(smollm2.pasta_convertida())[0]
     for nome in ("tokenizer.json", "origem.json"):
         (falso / nome).write_text("{}", encoding="utf-8")
     somas = {p.name: soma(p) for p in falso.iterdir()}
-    montagem.montar(tmp_path / "k", ["gpt2-xl", "smollm2"], [], {})
+    montar.montar(tmp_path / "k", ["gpt2-xl", "smollm2"], [], {})
     shutil.rmtree(casa)
-    instalacao.instalar(instalacao.Pasta(tmp_path / "k"))
+    instalar.instalar(instalar.Pasta(tmp_path / "k"))
     assert {p.name: soma(p) for p in smollm2.convertido().iterdir()} == somas
     tabelas = tmp_path / "k/modelos/gpt2-xl/model.safetensors"
-    assert soma(modelos.so_tabelas("gpt2-xl")) == soma(tabelas)
+    assert soma(fontes.so_tabelas("gpt2-xl")) == soma(tabelas)
     assert sorted(p.name for p in (casa / "lab").iterdir()) == ["gpt2-tabelas", "smollm2"]
 
 
@@ -423,8 +424,8 @@ def test_disco_cheio_ao_instalar_nao_deixa_meio_modelo(kit, casa, monkeypatch):
 
     monkeypatch.setattr(pacote.os, "fsync", cheio)
     with pytest.raises(ErroDoUsuario, match="Não cabe em"):
-        instalacao.instalar(instalacao.Pasta(kit))
-    assert modelos.em_cache("gpt2") is None
+        instalar.instalar(instalar.Pasta(kit))
+    assert fontes.em_cache("gpt2") is None
     assert not [p for p in casa.rglob("*") if p.is_file()]
 
 
@@ -535,18 +536,18 @@ def test_os_wheels_vao_no_pacote_e_um_ambiente_vazio_os_instala_sem_rede(
     ]  # fmt: skip
     assert all(w.bytes == (indice / w.arquivo).stat().st_size for w in lista)
     kit = tmp_path / "kit"
-    pronto = montagem.montar(kit, ["mini"], [], {daqui: lista})
+    pronto = montar.montar(kit, ["mini"], [], {daqui: lista})
     assert any(f"wheels para {daqui}: 2 arquivos" in i.texto for i in pronto.itens)
     assert set(pacote.conferir(kit).wheels[daqui]) == {f"wheels/{w.arquivo}" for w in lista}
     # Um wheel estragado no pen drive, mesmo do tamanho certo, desce de novo ao remontar.
     certo = (kit / "wheels" / lista[0].arquivo).read_bytes()
     (kit / "wheels" / lista[0].arquivo).write_bytes(bytes(len(certo)))
     com_soma = [dataclasses.replace(w, sha256=soma(indice / w.arquivo)) for w in lista]
-    montagem.montar(kit, ["mini"], [], {daqui: com_soma})
+    montar.montar(kit, ["mini"], [], {daqui: com_soma})
     assert (kit / "wheels" / lista[0].arquivo).read_bytes() == certo
     # Remontar sem índice nenhum: o que já está na pasta basta.
     shutil.rmtree(indice)
-    montagem.montar(kit, ["mini"], [], {daqui: lista})
+    montar.montar(kit, ["mini"], [], {daqui: lista})
     pacote.conferir(kit)
 
     # O ambiente vazio: sys.executable troca, e o pip é o dele.
@@ -555,8 +556,8 @@ def test_os_wheels_vao_no_pacote_e_um_ambiente_vazio_os_instala_sem_rede(
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     monkeypatch.setattr(wheels.sys, "executable", str(python))
     monkeypatch.setattr(maquina, "conferir_pacotes", lambda: [maquina.Item(maquina.FALTA, "figo")])
-    monkeypatch.setattr(instalacao.sys, "prefix", str(venv))
-    itens = instalacao.instalar(instalacao.Pasta(kit))
+    monkeypatch.setattr(instalar.sys, "prefix", str(venv))
+    itens = instalar.instalar(instalar.Pasta(kit))
     assert "2 instalados" in itens[0].texto
     codigo = "import figo_do_laboratorio, ameixa_do_laboratorio as a; print(a.versao)"
     dito = subprocess.run([str(python), "-c", codigo], capture_output=True, encoding="utf-8")
@@ -567,13 +568,11 @@ def test_os_wheels_vao_no_pacote_e_um_ambiente_vazio_os_instala_sem_rede(
 def test_pacote_sem_wheel_nenhum_diz_isso_e_o_leia_me_tambem(kit, casa, monkeypatch):
     monkeypatch.setattr(maquina, "conferir_pacotes", lambda: [maquina.Item(maquina.FALTA, "x")])
     with pytest.raises(ErroDoUsuario) as erro:
-        instalacao.instalar(instalacao.Pasta(kit))
+        instalar.instalar(instalar.Pasta(kit))
     assert "--sem-wheels" in erro.value.por_que and "nenhum" not in erro.value.por_que
     texto = (kit / "LEIA-ME.txt").read_text("utf-8")
     assert "SEM os pacotes do Python" in texto and "instala os pacotes" not in texto
-    assert "instala os pacotes do Python e guarda" in montagem.leiame(
-        [], [pacote.este_computador()]
-    )
+    assert "instala os pacotes do Python e guarda" in montar.leiame([], [pacote.este_computador()])
 
 
 @pytest.mark.unit
@@ -582,7 +581,7 @@ def test_pacote_sem_wheels_para_este_python_diz_quais_traz(kit, casa, monkeypatc
     mudar_manifesto(kit, lambda d: d["wheels"].append(alvo))
     monkeypatch.setattr(maquina, "conferir_pacotes", lambda: [maquina.Item(maquina.FALTA, "x")])
     with pytest.raises(ErroDoUsuario) as erro:
-        instalacao.instalar(instalacao.Pasta(kit))
+        instalar.instalar(instalar.Pasta(kit))
     assert "windows-amd64 com Python 3.12" in erro.value.por_que
     assert str(pacote.este_computador()) in erro.value.por_que
     assert not casa.exists()
@@ -592,7 +591,7 @@ def test_pacote_sem_wheels_para_este_python_diz_quais_traz(kit, casa, monkeypatc
 def test_download_de_wheels_que_falha_fica_de_fora_e_o_pacote_sai(indice, casa, tmp_path):
     daqui = pacote.este_computador()
     fantasma = wheels.Wheel("nada-1-py3-none-any.whl", "file:///nada", "nada-do-laboratorio==1", 5)
-    pronto = montagem.montar(tmp_path / "k", ["mini"], [], {daqui: [fantasma]})
+    pronto = montar.montar(tmp_path / "k", ["mini"], [], {daqui: [fantasma]})
     (item,) = [i for i in pronto.itens if i.estado == maquina.FALTA]
     assert "de fora" in item.texto and str(daqui) in item.texto
     manifesto = pacote.conferir(tmp_path / "k")
@@ -619,7 +618,7 @@ def test_o_aluno_nao_precisa_de_nada_antes_dos_wheels():
     """pacote, instalacao e wheels importam só a biblioteca padrão (e o próprio nucleo)."""
     codigo = (
         "import sys; sys.path.insert(0, 'lab')\n"
-        "import nucleo.pacote, nucleo.instalacao, nucleo.wheels, nucleo.maquina, aula\n"
+        "import nucleo.sala.pacote, nucleo.sala.instalar, nucleo.sala.wheels, nucleo.sala.maquina, aula\n"
         "fora = {m.split('.')[0] for m in sys.modules} - set(sys.stdlib_module_names)\n"
         "print(sorted(m for m in fora if not m.startswith('_')))"
     )

@@ -9,10 +9,11 @@ import re
 import pytest
 
 from leitor_de_paginas import conferir, conferir_no_navegador, ler, texto, todos
-from nucleo import folha, pagina
-from nucleo.erros import ErroDoUsuario
-from nucleo.pagina import FALHOU, PRONTO, RESSALVA, Execucao
-from nucleo.saida import Caderno
+from nucleo.base.caderno import Caderno
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.paginas import esqueleto
+from nucleo.paginas import resultados as pagina
+from nucleo.paginas.resultados import FALHOU, PRONTO, RESSALVA, Execucao
 
 pytestmark = pytest.mark.unit
 PERIGO = "<script>alert('x')</script><img src=x onerror=alert(1)>"
@@ -150,7 +151,7 @@ def test_a_figura_embutida_e_a_mesma():
 
     png, pixels = figura()
     arvore = ler(
-        f"<!DOCTYPE html><html><head><title>x</title></head><body>{folha.figura_html(png, 'x')}</body></html>"
+        f"<!DOCTYPE html><html><head><title>x</title></head><body>{esqueleto.figura_html(png, 'x')}</body></html>"
     )
     img = todos(arvore, "img")[0]
     dados = base64.b64decode(img.get("src").split(",", 1)[1])
@@ -162,14 +163,14 @@ def test_a_figura_embutida_e_a_mesma():
 
 def test_gravar_e_tudo_ou_nada(tmp_path, monkeypatch):
     alvo = tmp_path / "index.html"
-    folha.gravar(alvo, "a de antes")
+    esqueleto.gravar(alvo, "a de antes")
 
     def sem_disco(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(folha.os, "replace", sem_disco)
+    monkeypatch.setattr(esqueleto.os, "replace", sem_disco)
     with pytest.raises(ErroDoUsuario) as erro:
-        folha.gravar(alvo, "a nova")
+        esqueleto.gravar(alvo, "a nova")
     assert "o disco está cheio" in erro.value.por_que and "--so-pagina" in erro.value.o_que_fazer
     assert alvo.read_text(encoding="utf-8") == "a de antes"
     assert [p.name for p in tmp_path.iterdir()] == ["index.html"]
@@ -204,7 +205,7 @@ TORTOS = [
 
 @pytest.mark.parametrize("torto", TORTOS, ids=str)
 def test_resultado_de_forma_errada_e_licao_sem_resultado(tmp_path, torto):
-    from nucleo import resultado
+    from nucleo.base import resultado
 
     gravar_licao(tmp_path, "02_boa", "Boa")
     arquivo = tmp_path / "02_boa" / "resultado.json"
@@ -225,7 +226,7 @@ def test_no_chromium(saidas):
 
 
 def test_o_escuro_da_tela_e_o_do_botao_sao_o_mesmo():
-    css = (folha.MOLDES / "estilo.css").read_text(encoding="utf-8")
+    css = (esqueleto.MOLDES / "estilo.css").read_text(encoding="utf-8")
     blocos = re.findall(
         r":root(?::not\(\[data-tema=claro\]\)|\[data-tema=escuro\]) \{(.*?)\}", css, re.S
     )

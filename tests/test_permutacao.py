@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nucleo.permutacao import (
+from nucleo.contas.permutacao import (
     atencao,
     diferenca_na_ultima,
     empilhar,
@@ -14,8 +14,8 @@ from nucleo.permutacao import (
     sortear_camadas,
     troca,
 )
-from nucleo.posicoes import ErroDePosicao, senoides
-from nucleo.vieses import vies_alibi
+from nucleo.contas.posicoes import ErroDePosicao, senoides
+from nucleo.contas.vieses import vies_alibi
 
 pytestmark = pytest.mark.unit
 

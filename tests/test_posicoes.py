@@ -13,8 +13,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nucleo.erros import ErroDoUsuario
-from nucleo.posicoes import (
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.contas.posicoes import (
     CamadaDeEntrada,
     CodificacaoPosicional,
     EmbeddingsDeEntrada,

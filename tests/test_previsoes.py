@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nucleo.erros import ErroDoUsuario
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.unidades import decimal
 from nucleo.exercicios import correcao, previsoes, registro
-from nucleo.exercicios.contexto import Contexto
+from nucleo.exercicios.bancada import Contexto
 from nucleo.exercicios.previsoes import Diario, NaoEntendi, ler_numero
 from nucleo.exercicios.tipos import Confusao, Medida, Opcao, Pergunta
-from nucleo.unidades import decimal
 
 PERGUNTAS = [p for a in (2, 6) for p in registro.perguntas(a)]
 unit = pytest.mark.unit
@@ -245,7 +245,7 @@ def test_os_dois_gradientes_somam_o_da_tabela_amarrada(contexto):
 def test_sem_o_mini_a_pergunta_diz_o_que_falta_e_as_outras_seguem(tmp_path, monkeypatch):
     from types import SimpleNamespace
 
-    from nucleo import caminhos
+    from nucleo.base import caminhos
 
     c = Contexto("smollm2")
     c.__dict__["modelo"] = SimpleNamespace(wpe=None, nome="smollm2")

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from conftest import RAIZ, erro_gentil, ler_csv, rodar, rodar_tudo
-from nucleo import experimentos_projecoes as exp
-from nucleo import modelos, projecoes
-from nucleo.erros import ErroDoUsuario
-from nucleo.modelos import Modelo
-from nucleo.pagina_interativa import pagina
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.contas import projecoes
+from nucleo.licoes import l06_projecoes as exp
+from nucleo.licoes.l06_projecoes_pagina import pagina
+from nucleo.modelos import fontes
+from nucleo.modelos.fontes import Modelo
 
 LICAO = "06_projecoes.py"
 
@@ -203,7 +204,7 @@ def test_cada_desenho_e_calculado_uma_vez(sorteio, monkeypatch):
 @pytest.fixture(scope="module")
 def falso():
     """O tokenizador do GPT-2 com uma wte sorteada de 16 dimensões; " red" e " blue" são iguais."""
-    tok = modelos.tokenizador_gpt2()
+    tok = fontes.tokenizador_gpt2()
     wte = np.random.default_rng(1).standard_normal((tok.tamanho, 16)).astype(np.float32)
     wte[tok.linha("blue").id] = 3 * wte[tok.linha("red").id]
     wte[tok.linha("green").id] = 0

@@ -10,13 +10,13 @@ import textwrap
 
 import numpy as np
 import pytest
+import referencia as script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import referencia as script
 from conftest import LAB, RAIZ
-from nucleo import apostila, referencia
-from nucleo.erros import ErroDoUsuario
+from nucleo.afirmacoes import citar, guardados
+from nucleo.base.erros import ErroDoUsuario
 
 pytestmark = pytest.mark.unit
 
@@ -40,14 +40,14 @@ RESULTADO = {
 
 
 def test_guarda_a_medida_e_esquece_a_execucao(tmp_path):
-    referencia.guardar(RESULTADO, "mini", tmp_path)
-    lido = referencia.ler("02_teste", "mini", tmp_path)
+    guardados.guardar(RESULTADO, "mini", tmp_path)
+    lido = guardados.ler("02_teste", "mini", tmp_path)
     assert set(lido) == {"licao", "versoes", "resultados", "tabelas"}
     assert lido["resultados"] == RESULTADO["resultados"]
     # O cronômetro fica de fora: mudaria a cada execução sem que nada tivesse mudado.
     assert lido["tabelas"] == {"t": RESULTADO["tabelas"]["t"]}
-    assert referencia.valor("02_teste", "a", "mini", pasta=tmp_path) == 0.1234567890123
-    assert referencia.tabela("02_teste", "t", "mini", tmp_path)[0] == {
+    assert guardados.valor("02_teste", "a", "mini", pasta=tmp_path) == 0.1234567890123
+    assert guardados.tabela("02_teste", "t", "mini", tmp_path)[0] == {
         "token": "' king'",
         "cosseno": 0.5,
     }
@@ -55,17 +55,17 @@ def test_guarda_a_medida_e_esquece_a_execucao(tmp_path):
 
 
 def test_um_id_de_dois_modelos_pede_qual(tmp_path):
-    referencia.guardar(RESULTADO, "mini", tmp_path)
+    guardados.guardar(RESULTADO, "mini", tmp_path)
     with pytest.raises(KeyError, match="2 resultados"):
-        referencia.valor("02_teste", "b", "mini", pasta=tmp_path)
-    assert referencia.valor("02_teste", "b", "mini", "smollm2", tmp_path) == 2.0
+        guardados.valor("02_teste", "b", "mini", pasta=tmp_path)
+    assert guardados.valor("02_teste", "b", "mini", "smollm2", tmp_path) == 2.0
     with pytest.raises(KeyError):
-        referencia.valor("02_teste", "não há", "mini", pasta=tmp_path)
+        guardados.valor("02_teste", "não há", "mini", pasta=tmp_path)
 
 
 def test_o_que_nao_foi_guardado_diz_como_guardar(tmp_path):
     with pytest.raises(ErroDoUsuario) as erro:
-        referencia.ler("02_teste", "gpt2", tmp_path)
+        guardados.ler("02_teste", "gpt2", tmp_path)
     assert "make referencia MODELO=gpt2" in erro.value.o_que_fazer
 
 
@@ -73,10 +73,10 @@ def test_o_que_nao_foi_guardado_diz_como_guardar(tmp_path):
     "estrago", ["{cortado", "[]", "{}", '{"resultados": [1]}', '{"resultados": [], "tabelas": [1]}']
 )
 def test_referencia_estragada_diz_como_trazer_a_boa(tmp_path, estrago):
-    referencia.guardar(RESULTADO, "mini", tmp_path)
-    referencia.arquivo("02_teste", "mini", tmp_path).write_text(estrago, encoding="utf-8")
+    guardados.guardar(RESULTADO, "mini", tmp_path)
+    guardados.arquivo("02_teste", "mini", tmp_path).write_text(estrago, encoding="utf-8")
     with pytest.raises(ErroDoUsuario, match="estragada") as erro:
-        referencia.ler("02_teste", "mini", tmp_path)
+        guardados.ler("02_teste", "mini", tmp_path)
     assert "git checkout data/referencia/mini/02_teste.json" in erro.value.o_que_fazer
 
 
@@ -88,13 +88,13 @@ simples = st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=
 def test_uma_linha_por_linha_nao_muda_valor_nenhum(linhas):
     # Colchetes, aspas e quebras dentro de um token não podem confundir quem junta as linhas.
     texto = json.dumps({"linhas": linhas, "x": [["[", "\n  ]"]]}, ensure_ascii=False, indent=1)
-    junto = referencia._uma_linha_por_linha(texto)
+    junto = guardados._uma_linha_por_linha(texto)
     assert json.loads(junto) == json.loads(texto)
     assert len(junto.splitlines()) <= len(texto.splitlines())
 
 
 def test_toda_tabela_mostrada_vai_ao_resultado(tmp_path):
-    from nucleo.saida import Caderno
+    from nucleo.base.caderno import Caderno
 
     c = Caderno("x", "X")
     c.csv("t", ["a", "b"], [[np.float64(0.25), None], [float("nan"), "s"]])
@@ -164,15 +164,15 @@ def retrato(*pastas):
 def oficina(tmp_path, monkeypatch):
     """Um laboratório pequeno: uma apostila que cita um número e uma figura."""
     textos, dados = tmp_path / "apostilas", tmp_path / "referencia"
-    monkeypatch.setattr(apostila, "PASTA", textos)
-    monkeypatch.setattr(referencia, "PASTA", dados)
+    monkeypatch.setattr(citar, "PASTA", textos)
+    monkeypatch.setattr(guardados, "PASTA", dados)
     # A conferência de verdade julgaria (e gravaria) as referências do repositório: aqui só se anota
     # que ela veio depois de guardar.
     monkeypatch.setattr(
         script,
         "conferir",
         lambda modelo, _: (dados.parent / "conferida").write_bytes(
-            referencia.arquivo("02_teste", modelo, dados).read_bytes()
+            guardados.arquivo("02_teste", modelo, dados).read_bytes()
         ),
     )
     textos.mkdir()
@@ -203,7 +203,7 @@ def test_troca_numero_figura_e_texto(oficina):
     script.trocar({"02_teste": RESULTADO}, "mini", trabalho)
     assert "0.1234567890123" in (textos / "a.md").read_text("utf-8").split("]]]-->")[1]
     assert (textos / "figuras" / "mini-02_teste-f.png").read_bytes() == desenho(40)
-    assert referencia.valor("02_teste", "a", "mini", pasta=dados) == 0.1234567890123
+    assert guardados.valor("02_teste", "a", "mini", pasta=dados) == 0.1234567890123
     assert (dados.parent / "conferida").read_bytes() == (
         dados / "mini" / "02_teste.json"
     ).read_bytes()
@@ -252,12 +252,12 @@ def test_um_bloco_com_erro_nao_aconselha_refazer(monkeypatch, capsys):
 def pastas(tmp_path, monkeypatch):
     """Uma apostila e uma referência, e um refazer que estraga tudo e é interrompido."""
     textos, dados = tmp_path / "apostilas", tmp_path / "referencia"
-    monkeypatch.setattr(apostila, "PASTA", textos)
-    monkeypatch.setattr(referencia, "PASTA", dados)
+    monkeypatch.setattr(citar, "PASTA", textos)
+    monkeypatch.setattr(guardados, "PASTA", dados)
     monkeypatch.setattr(script, "conferir", lambda *_: None)
     textos.mkdir()
     (textos / "a.md").write_text("a boa", encoding="utf-8")
-    referencia.guardar(RESULTADO, "mini", dados)
+    guardados.guardar(RESULTADO, "mini", dados)
 
     def interrompido():
         (textos / "a.md").write_text("pela metade", encoding="utf-8")
@@ -301,7 +301,7 @@ def test_volta_que_falha_guarda_a_copia_e_diz_onde(pastas, tmp_path, monkeypatch
     assert str(copia) in erro.value.o_que
     assert (copia / "a.md").read_text("utf-8") == "a boa"
     # A outra pasta voltou, e a cópia que ficou não é apagada pela próxima execução.
-    assert referencia.valor("02_teste", "a", "mini", pasta=dados) == 0.1234567890123
+    assert guardados.valor("02_teste", "a", "mini", pasta=dados) == 0.1234567890123
     with pytest.raises(ErroDoUsuario, match="interrompida"):
         script.trocar({}, "mini")
     assert (copia / "a.md").read_text("utf-8") == "a boa"
@@ -372,7 +372,7 @@ def test_a_conferencia_e_a_ultima_e_fica_fora_da_lista():
 @pytest.mark.cli
 def test_modelo_que_nao_existe():
     errado = subprocess.run(
-        [sys.executable, "lab/referencia.py", "--modelo", "gpt5"],
+        [sys.executable, "lab/manutencao/referencia.py", "--modelo", "gpt5"],
         cwd=RAIZ,
         capture_output=True,
         encoding="utf-8",
@@ -387,7 +387,7 @@ def test_licao_que_falha_nao_troca_nada(monkeypatch, capsys, tmp_path):
     falha = licao(tmp_path, fim="sys.exit(2)").rename(tmp_path / "02_embeddings.py")
     monkeypatch.setattr(script, "AQUI", falha.parent)
     monkeypatch.setattr(sys, "argv", ["referencia.py", "--licoes", "02_embeddings"])
-    antes = retrato(referencia.PASTA, apostila.PASTA)
+    antes = retrato(guardados.PASTA, citar.PASTA)
     assert script.principal() == 1
     assert "Nada foi trocado" in capsys.readouterr().err
-    assert retrato(referencia.PASTA, apostila.PASTA) == antes
+    assert retrato(guardados.PASTA, citar.PASTA) == antes

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nucleo.posicoes import ErroDePosicao, frequencias
-from nucleo.rope import (
+from nucleo.contas.posicoes import ErroDePosicao, frequencias
+from nucleo.contas.rope import (
     PAREAMENTOS,
     decaimento,
     girar,
@@ -93,7 +93,7 @@ def test_intercalado_e_o_do_gptj():
 def test_intercalado_e_o_do_rotary_embedding_torch(interpolar, estica):
     import rotary_embedding_torch as segunda  # requirements-dev.txt
 
-    from nucleo.escalonamento import linear, ntk
+    from nucleo.contas.escalonamento import linear, ntk
 
     x = sorteia(2, 3, 60, 32, dtype=torch.float32)
     deles = segunda.RotaryEmbedding(32, interpolate_factor=interpolar, theta_rescale_factor=estica)

@@ -7,9 +7,9 @@ import os
 import numpy as np
 import pytest
 
-from nucleo import saida
-from nucleo.erros import ErroDoUsuario
-from nucleo.saida import Caderno, Conferencia
+from nucleo.base import caderno as saida
+from nucleo.base.caderno import Caderno, Conferencia
+from nucleo.base.erros import ErroDoUsuario
 
 pytestmark = pytest.mark.unit
 
@@ -92,7 +92,7 @@ def test_interrompido_no_meio_nao_deixa_restos(tmp_path, monkeypatch):
 
 
 def test_restos_de_quem_morreu_saem_e_os_de_quem_esta_gravando_ficam(tmp_path):
-    from nucleo.trava import so_um
+    from nucleo.base.trava import so_um
 
     (tmp_path / ".parcial-x").mkdir()
     with so_um(tmp_path):  # como se outra execução estivesse gravando agora

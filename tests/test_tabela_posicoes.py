@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from nucleo import experimentos_02 as exp
-from nucleo import gpt2_medido, tabela_posicoes
+from nucleo.contas import tabela_posicoes
+from nucleo.licoes import l02_embeddings as exp
+from nucleo.modelos import gpt2_medido
 
 pytestmark = pytest.mark.unit
 

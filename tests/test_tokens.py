@@ -2,15 +2,15 @@
 
 import pytest
 
-from nucleo import modelos, tokens
-from nucleo.erros import ErroDoUsuario
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.modelos import fontes, tokens
 
 pytestmark = pytest.mark.unit
 
 
 @pytest.fixture(scope="module")
 def gpt2():
-    return modelos.tokenizador_gpt2()
+    return fontes.tokenizador_gpt2()
 
 
 # Ids calculados por outros, a partir dos mesmos arquivos publicados.
@@ -37,7 +37,7 @@ def test_tokenizador_igual_ao_do_transformers(gpt2):
     """Segunda fonte: o GPT2Tokenizer da biblioteca, com os mesmos arquivos (casos 5 e 6)."""
     from transformers import GPT2Tokenizer
 
-    from nucleo import caminhos
+    from nucleo.base import caminhos
 
     deles = GPT2Tokenizer(
         str(caminhos.DADOS / "gpt2_bpe" / "vocab.json"),

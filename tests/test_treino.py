@@ -5,8 +5,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from nucleo import treino as tr
-from nucleo.erros import ErroDoUsuario
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.treino import treinador as tr
 
 pytestmark = pytest.mark.unit
 

@@ -3,9 +3,16 @@
 import pytest
 import torch
 
-from nucleo.escalonamento import linear, yarn
-from nucleo.posicoes import ErroDePosicao
-from nucleo.trocas import Leitura, comparar, ler, projecoes_permutadas, rope_trocado, wpe_trocada
+from nucleo.contas.escalonamento import linear, yarn
+from nucleo.contas.posicoes import ErroDePosicao
+from nucleo.contas.posicoes_no_modelo import (
+    Leitura,
+    comparar,
+    ler,
+    projecoes_permutadas,
+    rope_trocado,
+    wpe_trocada,
+)
 
 pytestmark = pytest.mark.unit
 

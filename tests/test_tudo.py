@@ -12,15 +12,15 @@ import pytest
 import tudo
 from conftest import RAIZ
 from leitor_de_paginas import conferir, texto, todos
-from nucleo import modelos
-from nucleo.erros import ErroDoUsuario
-from nucleo.pagina import FALHOU, NAO_RODOU, PRONTO, RESSALVA, Execucao
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.modelos import fontes
+from nucleo.paginas.resultados import FALHOU, NAO_RODOU, PRONTO, RESSALVA, Execucao
 
 BOA = '''"""Lição de mentira."""
 import sys
 from pathlib import Path
 from nucleo import caminhos
-from nucleo.saida import Caderno
+from nucleo.base.caderno import Caderno
 nome = Path(__file__).stem
 c = Caderno(nome, "Uma lição boa")
 c.ficha = {"comando": "x", "quando": "2026-01-01 10:00", "versoes": {}, "segundos": 0.1,
@@ -32,7 +32,7 @@ print("rodou", nome)
 DEFEITO = '"""Defeito."""\nimport sys\nsys.stderr.write("antes do fim\\n")\nraise ValueError("acabou <b>mal</b>")\n'
 GENTIL = '''"""Erro gentil."""
 from aula import rodar_com_erros_gentis
-from nucleo.erros import ErroDoUsuario
+from nucleo.base.erros import ErroDoUsuario
 def principal():
     raise ErroDoUsuario("Não há palavra.", "Falta uma.", "Use:  python lab/04_gentil.py --palavra dog")
 raise SystemExit(rodar_com_erros_gentis(principal))
@@ -189,7 +189,7 @@ def test_modelo_desconhecido_e_recusado_antes_de_rodar(monkeypatch, onde):
     with pytest.raises(ErroDoUsuario) as dito:
         tudo.principal()
     with pytest.raises(ErroDoUsuario) as de_abrir:
-        modelos.abrir("xyz")
+        fontes.abrir("xyz")
     assert str(dito.value) == str(de_abrir.value) and "xyz" in dito.value.o_que
 
 
@@ -203,10 +203,10 @@ def test_so_diz_com_quem_rodaram_se_algo_rodou(capsys):
 
 @pytest.mark.unit
 def test_sem_apostilas_a_pagina_sai_com_aviso(tmp_path, monkeypatch):
-    from nucleo import apostila_html
+    from nucleo.paginas import apostilas
 
-    escrever = apostila_html.escrever
+    escrever = apostilas.escrever
     monkeypatch.setattr(tudo.caminhos, "SAIDAS", tmp_path)
-    monkeypatch.setattr(apostila_html, "escrever", lambda: escrever(tmp_path / "nada"))
+    monkeypatch.setattr(apostilas, "escrever", lambda: escrever(tmp_path / "nada"))
     (aviso,) = tudo.escrever_paginas([], ("mini", "teste"))
     assert "apostilas/" in aviso and (tmp_path / "index.html").is_file()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nucleo import unidades
+from nucleo.base import unidades
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nucleo import listas, vetores
+from nucleo.contas import vetores
+from nucleo.modelos import listas
 
 pytestmark = pytest.mark.unit
 
@@ -351,7 +352,7 @@ def test_vizinhos_do_smollm2_iguais_aos_do_gensim(smollm2, gensim_smollm2):
 @pytest.mark.smollm2
 def test_analogias_com_os_mesmos_vereditos_do_gensim(smollm2, gensim_smollm2, tmp_path):
     """O protocolo normalizado com exclusão é o de evaluate_word_analogies: pergunta a pergunta."""
-    from nucleo import caminhos
+    from nucleo.base import caminhos
 
     linhas = (caminhos.DADOS / "analogias" / "questions-words.txt").read_text("utf-8").splitlines()
     inicio = linhas.index(": family")
@@ -380,7 +381,7 @@ def test_analogias_com_os_mesmos_vereditos_do_gensim(smollm2, gensim_smollm2, tm
 @pytest.mark.smollm2
 def test_analogias_do_google_no_smollm2(smollm2):
     """Cobertura e acertos publicados pelo projeto, a menos de 0,5 ponto."""
-    from nucleo import experimentos_02 as exp
+    from nucleo.licoes import l02_embeddings as exp
 
     resumo = exp.resumo_do_conjunto(exp.conjunto_de_analogias(smollm2, exp.normas(smollm2)))
     esperado = {

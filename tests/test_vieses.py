@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from nucleo.posicoes import ErroDePosicao
-from nucleo.vieses import balde_t5, distancias, esquemas, inclinacoes_alibi, vies_alibi
+from nucleo.contas.posicoes import ErroDePosicao
+from nucleo.contas.vieses import balde_t5, distancias, esquemas, inclinacoes_alibi, vies_alibi
 
 pytestmark = pytest.mark.unit
 

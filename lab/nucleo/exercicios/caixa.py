@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nucleo.exercicios import dentro, julgar, registro
-from nucleo.exercicios.julgar import Ocorrido, Veredito
+from nucleo.exercicios import filho, juiz, registro
+from nucleo.exercicios.juiz import Ocorrido, Veredito
 from nucleo.exercicios.tipos import Tarefa
 
 MAIOR_RESPOSTA = 200_000  # bytes de um arquivo de resposta
@@ -201,7 +201,7 @@ class _Sessao:
             "legiveis": _legiveis() if caixa.paredes else [],
             "tarefas": [
                 {"id": t.id, "arquivo": t.arquivo, "funcao": t.funcao, "texto": texto,
-                 "casos": [julgar.codificar_caso(c) for c in casos[t.id]]}
+                 "casos": [juiz.codificar_caso(c) for c in casos[t.id]]}
                 for t, texto in respostas
             ],
         }  # fmt: skip
@@ -223,7 +223,7 @@ class _Sessao:
             *self.caixa.prefixo,
             self.caixa.python,
             "-I",
-            str(Path(dentro.__file__).resolve()),
+            str(Path(filho.__file__).resolve()),
         ]
         opcoes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self._erros = None
@@ -313,12 +313,12 @@ class _Sessao:
             elif "carga" in dado and isinstance(dado["carga"], dict) and not ocorridos:
                 if self._receber(prazo) != {"termina": tarefa.id}:
                     return self._fim_ruim(tarefa, casos, ocorridos, "fora_do_protocolo")
-                return julgar.da_carga(tarefa, dado["carga"])
+                return juiz.da_carga(tarefa, dado["carga"])
             elif dado == {"termina": tarefa.id}:
-                return julgar.julgar(tarefa, casos, ocorridos)
+                return juiz.julgar(tarefa, casos, ocorridos)
             elif dado.get("caso") == len(ocorridos) < len(casos):
                 try:
-                    ocorridos.append(julgar.ler_ocorrido(dado))
+                    ocorridos.append(juiz.ler_ocorrido(dado))
                 except (ValueError, KeyError, TypeError, OverflowError):
                     return self._fim_ruim(tarefa, casos, ocorridos, "fora_do_protocolo")
             else:
@@ -332,10 +332,10 @@ class _Sessao:
         ):
             motivo = "tempo"
         if not ocorridos and not casos:
-            return julgar.nao_rodou(tarefa, motivo)
+            return juiz.nao_rodou(tarefa, motivo)
         # O que falta conta como o motivo: mesmo que tudo até ali estivesse certo, não passa.
         ocorridos = [*ocorridos[: len(casos) - 1], Ocorrido(erro=motivo)]
-        return julgar.julgar(tarefa, casos, ocorridos)
+        return juiz.julgar(tarefa, casos, ocorridos)
 
     def _encerrar(self) -> None:
         """Mata o processo, o grupo e o que tiver se soltado. Pode ser chamada mais de uma vez."""

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from matplotlib.ticker import MaxNLocator
 
-from nucleo import graficos
-from nucleo.erros import ErroDoUsuario
-from nucleo.exercicios import caixa, julgar, previsoes, registro
+from nucleo.base import graficos
+from nucleo.base.caderno import Quadro
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.unidades import contado, porcento
+from nucleo.exercicios import caixa, juiz, previsoes, registro
+from nucleo.exercicios.bancada import Contexto
 from nucleo.exercicios.caixa import Caixa
-from nucleo.exercicios.contexto import Contexto
-from nucleo.exercicios.julgar import Veredito
+from nucleo.exercicios.juiz import Veredito
 from nucleo.exercicios.tipos import Pergunta, Tarefa
-from nucleo.saida import Quadro
-from nucleo.unidades import contado, porcento
 
 MAIOR_TURMA = 2_000  # pastas; acima disso a pasta apontada não é a de uma turma
 
@@ -92,7 +92,7 @@ def corrigir_funcoes(
     for tarefa in tarefas:
         texto, engano = caixa.ler_resposta(pasta / tarefa.arquivo)
         if engano:
-            vereditos[tarefa.id] = julgar.nao_rodou(tarefa, engano)
+            vereditos[tarefa.id] = juiz.nao_rodou(tarefa, engano)
         else:
             respostas.append((tarefa, texto))
     for veredito in caixa_.vereditos(respostas, semente):
@@ -167,7 +167,7 @@ def corrigir_turma(
     tarefas = [t for a in apostilas for t in registro.tarefas(a)]
     # As bibliotecas das respostas certas sobem aqui, uma vez, e não em duas linhas ao mesmo tempo.
     for t in tarefas:
-        t.esperado(*julgar.argumentos(registro.casos(t, semente)[0]))
+        t.esperado(*juiz.argumentos(registro.casos(t, semente)[0]))
     feitos, tranca = 0, threading.Lock()
 
     def uma(pasta: Path) -> Boletim:

@@ -1,13 +1,13 @@
 """As perguntas da apostila 02. Cada uma mede na hora; nenhum resultado está escrito aqui."""
 
+from nucleo.base.unidades import cientifico, decimal, inteiro, porcento
 from nucleo.exercicios.tipos import Confusao, Medida, Opcao, Pergunta
-from nucleo.unidades import cientifico, decimal, inteiro, porcento
 
 # --- seção 1 -----------------------------------------------------------------------------
 
 
 def _embaralhar(c):
-    from nucleo import experimentos_02 as exp
+    from nucleo.licoes import l02_embeddings as exp
 
     m = c.modelo
     e = exp.embaralhar(m, "The cat sat on the mat", 2)
@@ -17,9 +17,9 @@ def _embaralhar(c):
 
 
 def _pedacos(c):
-    from nucleo import modelos
+    from nucleo.modelos import fontes
 
-    t = modelos.tokenizador_gpt2()
+    t = fontes.tokenizador_gpt2()
     p = t.pedacos("O Brasil é gigante")
     return Medida(len(p), f"{len(p)}: " + " | ".join(p), "o tokenizador do GPT-2")
 
@@ -27,7 +27,7 @@ def _pedacos(c):
 def _onehots(c):
     import numpy as np
 
-    from nucleo import entrada
+    from nucleo.contas import entrada
 
     V = c.modelo.V
     gato, cachorro, usina = (entrada.onehot(i, V) for i in (40, 12, 999))
@@ -63,7 +63,7 @@ def _ordem_dos_pares(c):
 
 
 def _dois_ao_acaso(c):
-    from nucleo import vetores
+    from nucleo.contas import vetores
 
     media = vetores.anisotropia(c.em_ingles.wte, c.normas)
     # 0,03 são uns cinco desvios do cosseno entre sorteados nesta largura: acima disso não é acaso.
@@ -74,7 +74,8 @@ def _dois_ao_acaso(c):
 
 
 def _analogia(c):
-    from nucleo import gpt2_medido, vetores
+    from nucleo.contas import vetores
+    from nucleo.modelos import gpt2_medido
 
     m, ids = c.em_ingles, [c.linha(p) for p in ("king", "man", "woman")]
     alvo = vetores.vetor_da_analogia(m.wte, *ids)
@@ -90,7 +91,7 @@ def _analogia(c):
 
 
 def _conjunto(c):
-    from nucleo import experimentos_02 as exp
+    from nucleo.licoes import l02_embeddings as exp
 
     resumo = exp.resumo_do_conjunto(exp.conjunto_de_analogias(c.em_ingles, c.normas))
     v = 100 * resumo["analogias_cruas_entrada_primeiro"]
@@ -102,7 +103,7 @@ def _conjunto(c):
 
 
 def _peca(nome, peca):
-    from nucleo import arquitetura
+    from nucleo.contas import arquitetura
 
     return arquitetura.contar(nome)[peca]
 
@@ -138,7 +139,7 @@ PARES_WPE = {"a": (0, 1), "b": (1, 2), "c": (2, 500)}
 
 
 def _linhas_do_gpt2(c):
-    from nucleo import gpt2_medido
+    from nucleo.modelos import gpt2_medido
 
     f = gpt2_medido.fatos()["wpe_medido"]
     onde = {linha: n for n, linha in enumerate(f["linhas"])}
@@ -149,7 +150,7 @@ def _linhas_do_gpt2(c):
 
 
 def _vizinhas(c):
-    from nucleo import tabela_posicoes as posicao
+    from nucleo.contas import tabela_posicoes as posicao
 
     m = c.com_wpe
     perto_longe = posicao.por_defasagem(
@@ -163,7 +164,7 @@ def _vizinhas(c):
 
 
 def _um_a_mais(c):
-    from nucleo import entrada
+    from nucleo.contas import entrada
 
     m = c.com_wpe
     mensagem = entrada.tropeco_no_limite(m)
@@ -175,7 +176,7 @@ def _um_a_mais(c):
 
 
 def _forma_de_h0(c):
-    from nucleo import entrada
+    from nucleo.contas import entrada
 
     m = c.com_wpe
     ids = m.tokenizador.ids("O homem viu a casa")[:5]
@@ -187,7 +188,7 @@ def _forma_de_h0(c):
 
 
 def _quase_perpendiculares(c):
-    from nucleo import experimentos_02 as exp
+    from nucleo.licoes import l02_embeddings as exp
 
     v = float(exp.cossenos_gaussianos(768, 4000, 2).std())
     return Medida(
@@ -199,7 +200,7 @@ def _quase_perpendiculares(c):
 
 
 def _parte_de_wte(c):
-    from nucleo import arquitetura
+    from nucleo.contas import arquitetura
 
     conta = arquitetura.contar("gpt2")
     v = 100 * conta["wte"] / sum(conta.values())
@@ -211,7 +212,7 @@ def _parte_de_wte(c):
 
 
 def _parte_no_solto(c):
-    from nucleo import arquitetura
+    from nucleo.contas import arquitetura
 
     conta = arquitetura.contar("gpt2")
     return 100 * conta["wte"] / (sum(conta.values()) + conta["wte"])
@@ -220,7 +221,7 @@ def _parte_no_solto(c):
 def _copia(c):
     import torch
 
-    from nucleo import entrada
+    from nucleo.contas import entrada
 
     E = torch.from_numpy(c.modelo.wte[:8].copy())
     r = entrada.amarracao(E, E.clone())

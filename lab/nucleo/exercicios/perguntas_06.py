@@ -1,13 +1,13 @@
 """As perguntas da apostila 06. Cada uma mede na hora; nenhum resultado está escrito aqui."""
 
+from nucleo.base.unidades import cientifico, decimal, inteiro, porcento
 from nucleo.exercicios.tipos import Confusao, Medida, Opcao, Pergunta
-from nucleo.unidades import cientifico, decimal, inteiro, porcento
 
 NADA = 1e-4  # abaixo disso é arredondamento: ele fica perto de 1e-7, e o resto perto de 1
 
 
 def _desequilibrio(c):
-    from nucleo import experimentos_06 as exp
+    from nucleo.licoes import l06_posicoes as exp
 
     _, _, token, posicao, razao = exp.equilibrio(512, 6).linhas[0]
     return Medida(
@@ -18,7 +18,7 @@ def _desequilibrio(c):
 
 
 def _norma_da_posicao(c):
-    from nucleo import posicoes
+    from nucleo.contas import posicoes
 
     v = float(posicoes.senoides(50, 512).norm(dim=-1).mean())
     return Medida(v, f"{decimal(v, 3)}, a mesma em toda posição", "a tabela de senoides, d = 512")
@@ -27,14 +27,14 @@ def _norma_da_posicao(c):
 def _frase():
     import torch
 
-    from nucleo import experimentos_06 as exp
+    from nucleo.licoes import l06_posicoes as exp
 
     palavras, i, j, ordem = exp.frase_e_troca(None, None)
     return palavras, i, j, ordem, exp.vetores_da_frase(palavras, 64, 6), torch
 
 
 def _sem_mascara(c):
-    from nucleo import permutacao
+    from nucleo.contas import permutacao
 
     palavras, _, _, ordem, x, _ = _frase()
     camadas = permutacao.sortear_camadas(1, 64, 6)
@@ -59,7 +59,7 @@ def _explique(c):
 
 def _ultima(camadas_):
     def medir(c):
-        from nucleo import permutacao
+        from nucleo.contas import permutacao
 
         palavras, _, _, ordem, x, _ = _frase()
         camadas = permutacao.sortear_camadas(camadas_, 64, 6)
@@ -75,7 +75,7 @@ def _ultima(camadas_):
 
 
 def _onda(c):
-    from nucleo import posicoes
+    from nucleo.contas import posicoes
 
     v = float(posicoes.comprimentos_de_onda(512)[-1])
     return Medida(v, f"{inteiro(v)} posições por volta", "d = 512, base 10000")
@@ -84,7 +84,7 @@ def _onda(c):
 def _produtos(c):
     import torch
 
-    from nucleo import posicoes
+    from nucleo.contas import posicoes
 
     p = posicoes.senoides([10, 13, 100, 103], 64, dtype=torch.float64)
     perto, longe = float(p[0] @ p[1]), float(p[2] @ p[3])
@@ -95,7 +95,7 @@ def _produtos(c):
 
 
 def _exp_log(c):
-    from nucleo import experimentos_06 as exp
+    from nucleo.licoes import l06_posicoes as exp
 
     direta, exp_log = (exp.erro_das_frequencias(512, f) for f in ("potencia", "exp_log"))
     chave = "a" if exp_log < direta / 1.5 else "c" if exp_log > direta * 1.5 else "b"
@@ -104,7 +104,7 @@ def _exp_log(c):
 
 
 def _troca_muda(c):
-    from nucleo import posicoes
+    from nucleo.contas import posicoes
 
     palavras, i, j, ordem, x, _ = _frase()
     pe = posicoes.senoides(len(x), 64)
@@ -118,7 +118,7 @@ def _troca_muda(c):
 
 
 def _bolsa(c):
-    from nucleo import permutacao, posicoes
+    from nucleo.contas import permutacao, posicoes
 
     _, _, _, ordem, x, _ = _frase()
     pe = posicoes.senoides(len(x), 64)
@@ -133,7 +133,7 @@ def _bolsa(c):
 
 
 def _perda(c):
-    from nucleo import experimentos_06 as exp
+    from nucleo.licoes import l06_posicoes as exp
 
     m, t = c.modelo, exp.textos()
     lingua = "pt" if m.nome == "mini" else "en"
@@ -148,8 +148,8 @@ def _perda(c):
 def _norma_do_rope(c):
     import torch
 
-    from nucleo import experimentos_06 as exp
-    from nucleo import rope
+    from nucleo.contas import rope
+    from nucleo.licoes import l06_posicoes as exp
 
     x = torch.randn(40, 64, generator=exp.gerador(6))
     d = float((rope.rope(x).norm(dim=-1) - x.norm(dim=-1)).abs().max())
@@ -163,8 +163,8 @@ def _norma_do_rope(c):
 def _so_a_distancia(c):
     import torch
 
-    from nucleo import experimentos_06 as exp
-    from nucleo import rope
+    from nucleo.contas import rope
+    from nucleo.licoes import l06_posicoes as exp
 
     q, k = torch.randn(2, 64, generator=exp.gerador(6), dtype=torch.float64)
 
@@ -184,15 +184,16 @@ def _so_a_distancia(c):
 def _pareamento(c):
     import torch
 
-    from nucleo import experimentos_06 as exp
-    from nucleo import modelos, trocas
+    from nucleo.contas import posicoes_no_modelo
+    from nucleo.licoes import l06_posicoes as exp
+    from nucleo.modelos import fontes
 
-    m = c.modelo if c.modelo.wpe is None else modelos.abrir("smollm2", c.progresso)
+    m = c.modelo if c.modelo.wpe is None else fontes.abrir("smollm2", c.progresso)
     lm = m.completo()
     ids = torch.tensor(m.tokenizador.ids(exp.textos()["en"]["texto"])[:48])
-    antes = trocas.ler(lm, ids)
-    with trocas.rope_trocado(lm, "intercalado"):
-        depois = trocas.ler(lm, ids)
+    antes = posicoes_no_modelo.ler(lm, ids)
+    with posicoes_no_modelo.rope_trocado(lm, "intercalado"):
+        depois = posicoes_no_modelo.ler(lm, ids)
     chave = "a" if depois.perda - antes.perda < 0.1 else "b"
     texto = f"a perda vai de {decimal(antes.perda, 2)} a {decimal(depois.perda, 2)} nats por token, e nenhum erro aparece"
     return Medida(chave, texto, m.nome)
@@ -206,7 +207,7 @@ def _bfloat16(c):
 
 
 def _base(c):
-    from nucleo import rope
+    from nucleo.contas import rope
 
     a, b = rope.volta_mais_lenta(64, 10_000), rope.volta_mais_lenta(64, 500_000)
     chave = "a" if b > 1.5 * a else "b" if b < a / 1.5 else "c"
@@ -214,7 +215,7 @@ def _base(c):
 
 
 def _interpolar(c):
-    from nucleo import escalonamento
+    from nucleo.contas import escalonamento
 
     antes = escalonamento.sem_escala(64).frequencias
     depois = escalonamento.linear(64, 4).frequencias
@@ -225,7 +226,7 @@ def _interpolar(c):
 
 
 def _ntk(c):
-    from nucleo import escalonamento
+    from nucleo.contas import escalonamento
 
     antes = escalonamento.sem_escala(64).frequencias
     depois = escalonamento.ntk(64, 4).frequencias

@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from nucleo.erros import ErroDoUsuario
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.unidades import decimal, inteiro
 from nucleo.exercicios.tipos import Medida, Pergunta
-from nucleo.unidades import decimal, inteiro
 
 VERSAO = 1
 MAIOR_TEXTO = 4_000  # caracteres de uma resposta livre

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from nucleo import caminhos
-from nucleo.exercicios import apostilas as apostilas  # quem usa o registro a acha aqui
+from nucleo.base import caminhos
+from nucleo.exercicios import apostilas  # noqa: F401 - quem usa o registro a acha aqui
 from nucleo.exercicios.tipos import Caso, Pergunta, Tarefa
 
-SOLUCOES = caminhos.RAIZ / "lab" / "exercicios" / "solucoes"
+SOLUCOES = Path(__file__).with_name("solucoes")
 RESPOSTAS = caminhos.RAIZ / "minhas_respostas"
 NIVEIS = {1: "fácil", 2: "médio", 3: "difícil"}
 SEMENTE = 2026  # de quem verifica em casa: os mesmos casos sempre; a correção sorteia outros

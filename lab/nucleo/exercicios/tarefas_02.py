@@ -7,7 +7,7 @@ dele que se fala.
 
 import numpy as np
 
-from nucleo import arquitetura, entrada, vetores
+from nucleo.contas import arquitetura, entrada, vetores
 from nucleo.exercicios.tipos import Caso, Engano, Mesmo, Tarefa, Vista
 
 # --- 1 · consulta por one-hot ------------------------------------------------------------
@@ -322,7 +322,7 @@ ANALOGIA = Tarefa(
 
 
 def _h0(wte, wpe, ids):
-    # Pela conta elemento a elemento: outra que não a do nucleo.entrada, que pede um Modelo.
+    # Pela conta elemento a elemento: outra que não a do nucleo.contas.entrada, que pede um Modelo.
     return np.array(
         [[wte[i][j] + wpe[t][j] for j in range(wte.shape[1])] for t, i in enumerate(ids)]
     )

@@ -1,6 +1,6 @@
 """As sete funções da apostila 06: o que se espera, os casos, e os enganos que se conhecem.
 
-As respostas esperadas vêm de `nucleo.posicoes`, `nucleo.rope` e `nucleo.permutacao` (em torch,
+As respostas esperadas vêm de `nucleo.contas.posicoes`, `nucleo.contas.rope` e `nucleo.contas.permutacao` (em torch,
 float64), e não das soluções, que são de NumPy.
 """
 
@@ -31,7 +31,7 @@ def _theta(d, base=BASE):
 def _senoides(n, d, base):
     import torch
 
-    from nucleo import posicoes
+    from nucleo.contas import posicoes
 
     return _numpy(posicoes.senoides(n, d, base, dtype=torch.float64))
 
@@ -115,7 +115,7 @@ SENOIDES = Tarefa(
 
 
 def _deslocamento(k, d, base):
-    from nucleo import posicoes
+    from nucleo.contas import posicoes
 
     return _numpy(posicoes.matriz_de_deslocamento(k, d, base))
 
@@ -197,7 +197,7 @@ DESLOCAMENTO = Tarefa(
 
 
 def _atencao(x, Wq, Wk, Wv):
-    from nucleo import permutacao
+    from nucleo.contas import permutacao
 
     return _numpy(permutacao.atencao(_tensor(x), (_tensor(Wq), _tensor(Wk), _tensor(Wv))))
 
@@ -289,7 +289,7 @@ ATENCAO = Tarefa(
 
 def _rope(pareamento):
     def certo(x, base):
-        from nucleo import rope
+        from nucleo.contas import rope
 
         return _numpy(rope.rope(_tensor(x), base=base, pareamento=pareamento))
 
@@ -516,7 +516,7 @@ DISTANCIA = Tarefa(
 
 
 def _interpolados(T, treino, d, base):
-    from nucleo import escalonamento
+    from nucleo.contas import escalonamento
 
     escala = escalonamento.linear(d, max(T / treino, 1.0), base)
     return np.arange(T)[:, None] * _numpy(escala.frequencias)  # (T, 1) · (d/2,) -> (T, d/2)

@@ -1,1 +1,0 @@
-"""A tela dos exercícios: o que pergunta, o que mostra e o que se digita. A lógica está no nucleo."""

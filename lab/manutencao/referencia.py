@@ -1,0 +1,325 @@
+"""Números de referência: roda as lições, guarda o que elas mediram e refaz as apostilas.
+
+O que você vai ver: as lições, uma a uma, numa pasta temporária; depois o que mudou em
+data/referencia, em apostilas/figuras e nas apostilas. Se uma lição falha, nada é trocado.
+
+Quanto demora: uns 5 minutos por modelo; só as apostilas, 1 s.
+Como rodar:    python lab/manutencao/referencia.py --modelo smollm2
+               python lab/manutencao/referencia.py --modelo mini --licoes 02_embeddings
+               python lab/manutencao/referencia.py --so-apostilas    refaz o texto com o que já foi guardado
+               python lab/manutencao/referencia.py --conferir        diz se alguma apostila está atrasada
+Código de saída: 0 se deu certo, 1 se uma lição falhou ou uma apostila está atrasada.
+"""
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # lab/, como nas lições
+
+from aula import Analisador, com_este_python, rodar_com_erros_gentis
+from nucleo.afirmacoes import citar, guardados
+from nucleo.base import caminhos, resultado
+from nucleo.base.caderno import nao_gravou
+from nucleo.base.erros import ErroDoUsuario
+
+AQUI = Path(__file__).resolve().parents[1]  # lab/: onde moram as lições
+CONFERENCIA = "99_conferir"  # a última: julga o que as outras guardaram
+# As numeradas que medem: a preparação não mede, os exercícios perguntam.
+LICOES = tuple(
+    p.stem
+    for p in sorted(AQUI.glob("[0-9][0-9]_*.py"))
+    if p.stem not in ("00_preparar", CONFERENCIA) and "exercicios" not in p.stem
+)
+ESCOLHEM = ("02_treino", "06_posicoes", "06_extrapolacao")  # usam os modelos que elas escolhem
+LIMITE = 120_000  # bytes de uma figura: uma página com todas abre depressa num celular
+
+
+class Falhou(Exception):
+    """Uma lição não terminou bem, ou as apostilas não se refizeram; nada foi trocado."""
+
+
+# --- medir -------------------------------------------------------------------------------
+
+
+def medir(licoes: list[Path], modelo: str, trabalho: Path) -> dict[str, dict]:
+    """Roda cada lição com `modelo`, com as saídas em trabalho/LIÇÃO; devolve {lição: resultado}.
+
+    Levanta:
+        Falhou: na primeira que sai com erro, que não grava resultado ou que respondeu com outro
+        modelo.
+    """
+    resultados = {}
+    for n, licao in enumerate(licoes, 1):
+        print(f"[{n}/{len(licoes)}] {licao.stem} com {modelo}", flush=True)
+        saida = trabalho / licao.stem
+        feito = subprocess.run(
+            [sys.executable, str(licao), "--saida", str(saida)],
+            env=os.environ
+            | {"LAB_MODELO": modelo, "LAB_AO_VIVO": "1", "PYTHONIOENCODING": "utf-8"},
+            stdout=subprocess.DEVNULL,  # o relatório vai para arquivo; a barra e os erros, para cá
+        )
+        if feito.returncode:
+            raise Falhou(f"{licao.stem} saiu com o código {feito.returncode}.")
+        try:
+            medido = resultado.abrir(saida / "resultado.json")
+        except FileNotFoundError:
+            raise Falhou(f"{licao.stem} terminou, mas não gravou resultado.json.") from None
+        except (OSError, ValueError) as erro:
+            raise Falhou(f"{licao.stem} gravou um resultado.json que não serve: {erro}.") from None
+        quem = medido.get("modelo", {}).get("nome", modelo)
+        if quem != modelo and licao.stem not in ESCOLHEM:
+            raise Falhou(f"{licao.stem} respondeu com {quem}, e não com {modelo}.")
+        resultados[licao.stem] = medido
+    return resultados
+
+
+# --- guardar -----------------------------------------------------------------------------
+
+
+def citadas(modelo: str, textos: Path) -> list[str]:
+    """Os nomes das figuras deste modelo que alguma apostila cita: MODELO-LIÇÃO-FIGURA.png."""
+    padrao = re.compile(rf"figuras/({re.escape(modelo)}-[\w-]+\.png)")
+    achadas = {
+        f for md in sorted(textos.glob("*.md")) for f in padrao.findall(md.read_text("utf-8"))
+    }
+    return sorted(achadas)
+
+
+def enxugar(png: bytes) -> bytes:
+    """O mesmo PNG em menos de `LIMITE` bytes: menos cores e, se preciso, menos pontos."""
+    from PIL import Image
+
+    imagem, lado = Image.open(io.BytesIO(png)).convert("RGB"), 1.0
+    while len(png) >= LIMITE:
+        tamanho = tuple(round(x * lado) for x in imagem.size)
+        menor = imagem.resize(tamanho, Image.Resampling.LANCZOS) if lado < 1 else imagem
+        saco = io.BytesIO()
+        menor.quantize(128).save(saco, "png", optimize=True)
+        png, lado = saco.getvalue(), lado * 0.85
+    return png
+
+
+def guardar(resultados: dict[str, dict], modelo: str, trabalho: Path) -> list[Path]:
+    """Grava as referências e as figuras citadas das lições medidas; devolve os caminhos."""
+    gravados = [guardados.guardar(r, modelo, guardados.PASTA) for r in resultados.values()]
+    figuras = citar.PASTA / "figuras"
+    figuras.mkdir(parents=True, exist_ok=True)
+    for nome in citadas(modelo, citar.PASTA):
+        licao, figura = nome.removeprefix(modelo + "-").split("-", 1)
+        if licao in resultados:
+            (figuras / nome).write_bytes(enxugar((trabalho / licao / figura).read_bytes()))
+            gravados.append(figuras / nome)
+    return gravados
+
+
+def refazer(conferir: bool = False) -> str:
+    """Passa o cog em todas as apostilas; com `conferir`, não escreve. Devolve o que ele disse.
+
+    Levanta:
+        Falhou: um bloco deu erro ou, ao conferir, há texto atrasado.
+        ErroDoUsuario: falta o cogapp.
+    """
+    import importlib.util
+
+    if importlib.util.find_spec("cogapp") is None:
+        raise ErroDoUsuario(
+            "Falta o cogapp, que preenche os números das apostilas.",
+            "Ele é dos pacotes de manutenção, e não dos que as lições usam.",
+            com_este_python("Instale:  python -m pip install -r requirements-dev.txt"),
+        )
+    # -U: fim de linha \n também no Windows.
+    modo = ["--check"] if conferir else ["-r", "-U"]
+    textos = [p.as_posix() for p in sorted(citar.PASTA.glob("*.md"))]
+    feito = subprocess.run(
+        [sys.executable, "-m", "cogapp", *modo, *textos],
+        cwd=caminhos.RAIZ,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    dito = (feito.stdout + feito.stderr).strip()
+    if feito.returncode:
+        raise Falhou(_so_o_erro(feito.stdout, feito.stderr))
+    if not conferir and "changed" in dito:
+        # O tempo de leitura conta o texto que esta passada acabou de escrever.
+        return f"{dito}\n{refazer()}"
+    return dito
+
+
+def _so_o_erro(saida: str, erros: str) -> str:
+    # Os textos atrasados ou, num bloco que deu erro, em que texto foi e o que o erro disse: o
+    # caminho por dentro do cog não ajuda quem escreve a apostila.
+    linhas = [x for x in saida.splitlines() if x.strip()]
+    atrasados = [x for x in linhas if "(changed)" in x]
+    fim = []
+    for linha in reversed(erros.strip().splitlines()):
+        if linha.startswith((" ", "Traceback")):
+            break
+        fim.insert(0, linha)
+    if fim in ([], ["Check failed"]):
+        return "\n".join(atrasados or linhas)
+    onde = re.sub(r"^(Cogging|Checking) ", "", linhas[-1]) + ": " if linhas else ""
+    fim[0] = onde + re.sub(r"^(\w+\.)*ErroDoUsuario: ", "", fim[0])
+    return "\n".join([*atrasados, *fim])
+
+
+def conferir(modelo: str, trabalho: Path) -> None:
+    """Julga de novo as afirmações, só com o que está guardado, e guarda os vereditos.
+
+    Levanta:
+        Falhou: a conferência saiu com erro.
+    """
+    print(f"{CONFERENCIA} com {modelo}", flush=True)
+    feito = subprocess.run(
+        [sys.executable, str(AQUI / f"{CONFERENCIA}.py"), "--guardar", "--modelo", modelo,
+         "--saida", str(trabalho / CONFERENCIA)],
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    if feito.returncode:
+        raise Falhou(f"{CONFERENCIA} saiu com o código {feito.returncode}.")
+
+
+def trocar(resultados: dict[str, dict], modelo: str, trabalho: Path = Path()) -> str:
+    """Guarda e refaz; se as apostilas não se refazem, tudo volta a ser o que era.
+
+    Sem `resultados`, só refaz o texto. Devolve o que o cog disse.
+
+    Levanta:
+        Falhou: a conferência ou um bloco deu erro; nada mudou.
+        ErroDoUsuario: falta disco ou permissão (nada mudou); ou uma pasta não voltou, e a mensagem
+        diz onde está a cópia inteira.
+    """
+    lugares = [citar.PASTA, *([guardados.PASTA / modelo] if resultados else [])]
+    try:
+        _copiar(lugares)
+        try:
+            if resultados:
+                guardar(resultados, modelo, trabalho)
+                conferir(modelo, trabalho)
+            dito = refazer()
+        except BaseException:
+            _voltar(lugares)
+            raise
+    except FileNotFoundError:
+        raise  # defeito nosso: uma figura citada que a lição não desenhou
+    except OSError as erro:
+        fazer = "Libere espaço (ou a permissão) e rode de novo."
+        raise nao_gravou(citar.PASTA.parent, erro, fazer) from None
+    for lugar in lugares:
+        _apagar_copia(lugar)
+    return dito
+
+
+def _ao_lado(lugar: Path, o_que: str = "antes") -> Path:
+    # No mesmo disco: voltar é trocar um nome, o que não pede espaço nem demora.
+    return lugar.with_name(f".{o_que}-{lugar.name}")
+
+
+def _copiar(lugares: list[Path]) -> None:
+    """Copia cada pasta para o lado. Uma cópia com o nome certo está sempre inteira."""
+    for lugar in lugares:
+        if _ao_lado(lugar).exists():
+            raise _nao_voltou([lugar], "Ela é de uma execução que foi interrompida.")
+    try:
+        for lugar in lugares:
+            if lugar.is_dir():
+                parcial = _ao_lado(lugar, "parcial")
+                shutil.rmtree(parcial, ignore_errors=True)
+                shutil.copytree(lugar, parcial)
+                os.replace(parcial, _ao_lado(lugar))
+    except BaseException:  # nada mudou ainda: as cópias são o que sobra
+        for lugar in lugares:
+            shutil.rmtree(_ao_lado(lugar, "parcial"), ignore_errors=True)
+            _apagar_copia(lugar)
+        raise
+
+
+def _voltar(lugares: list[Path]) -> None:
+    """Põe cada cópia de volta no lugar; a que não puder voltar fica onde está.
+
+    Levanta:
+        ErroDoUsuario: alguma não voltou (um arquivo aberto, um segundo Ctrl-C).
+    """
+    presas, motivo = [], ""
+    for lugar in lugares:
+        novo = _ao_lado(lugar, "novo")
+        try:
+            shutil.rmtree(novo, ignore_errors=True)
+            if lugar.exists():
+                os.replace(lugar, novo)
+            if _ao_lado(lugar).exists():
+                os.replace(_ao_lado(lugar), lugar)
+        except BaseException as erro:
+            presas.append(lugar)
+            motivo = f"O sistema respondeu: {erro!r}."
+    if presas:
+        raise _nao_voltou(presas, motivo)
+    for lugar in lugares:  # só depois que as de antes voltaram todas
+        shutil.rmtree(_ao_lado(lugar, "novo"), ignore_errors=True)
+
+
+def _apagar_copia(lugar: Path) -> None:
+    # Muda de nome primeiro: uma cópia meio apagada não pode parecer inteira.
+    lixo = _ao_lado(lugar, "novo")
+    shutil.rmtree(lixo, ignore_errors=True)
+    if _ao_lado(lugar).exists():
+        os.replace(_ao_lado(lugar), lixo)
+        shutil.rmtree(lixo, ignore_errors=True)
+
+
+def _nao_voltou(lugares: list[Path], motivo: str) -> ErroDoUsuario:
+    copias = " e ".join(str(_ao_lado(x)) for x in lugares)
+    return ErroDoUsuario(
+        f"Há uma cópia de segurança que não voltou ao lugar: {copias}.",
+        f"{motivo} Ela tem tudo como era antes, e eu não a apago.",
+        "Para voltar: apague " + "; ".join(
+            f"{x} e renomeie {_ao_lado(x).name} para {x.name}" for x in lugares
+        ) + ". Se não precisa dela, apague só a cópia.",
+    )  # fmt: skip
+
+
+# --- a linha de comando --------------------------------------------------------------------
+
+
+def principal() -> int:
+    p = Analisador(prog="referencia.py", description=__doc__)
+    p.add_argument("--modelo", default="smollm2", choices=list(citar.NOMES), help="quem mede")
+    p.add_argument("--licoes", nargs="+", choices=LICOES, default=LICOES, help="só estas")
+    p.add_argument("--so-apostilas", action="store_true", help="não mede: só refaz o texto")
+    p.add_argument("--conferir", action="store_true", help="só diz se o texto está em dia")
+    args = p.parse_args()
+    try:
+        if args.conferir:
+            print(refazer(conferir=True))
+            return 0
+        if args.so_apostilas:
+            print(trocar({}, args.modelo))
+            return 0
+        with tempfile.TemporaryDirectory(prefix="referencia-") as temporaria:
+            trabalho = Path(temporaria)
+            resultados = medir([AQUI / f"{x}.py" for x in args.licoes], args.modelo, trabalho)
+            trocar(resultados, args.modelo, trabalho)
+    except Falhou as erro:
+        if args.conferir:
+            # Um bloco que dá erro não se conserta refazendo o texto.
+            conselho = "\n\n" + com_este_python(
+                "Refaça:  python lab/manutencao/referencia.py --so-apostilas"
+            )
+            print(f"{erro}{conselho if '(changed)' in str(erro) else ''}")
+        else:
+            print(f"{erro}\n\nNada foi trocado.", file=sys.stderr)
+        return 1
+    print(f"Guardado em data/referencia/{args.modelo}; apostilas em dia.")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(rodar_com_erros_gentis(principal))

@@ -1,0 +1,107 @@
+"""Quantos números há em cada peça do GPT-2, contados da arquitetura, sem ler peso nenhum."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+
+from nucleo.base import caminhos
+
+
+@dataclass(frozen=True)
+class Tamanho:
+    """Um dos quatro GPT-2: as medidas que definem todas as matrizes."""
+
+    nome: str
+    n_layer: int
+    n_embd: int
+    n_head: int
+    publicado: int  # parâmetros, com a cabeça amarrada
+    vocab: int = 50257
+    n_ctx: int = 1024
+
+
+def _ler_tamanhos() -> dict[str, Tamanho]:
+    dados = json.loads((caminhos.DADOS / "gpt2_medido" / "tamanhos.json").read_text("utf-8"))
+    return {nome: Tamanho(nome, **t) for nome, t in dados["modelos"].items()}
+
+
+TAMANHOS = _ler_tamanhos()
+
+# A que peça da lição pertence cada parâmetro: pelo nome que ele tem no modelo.
+PECAS = {
+    "wte": ("wte.weight",),
+    "wpe": ("wpe.weight",),
+    "atenção: c_attn (Q, K, V)": ("attn.c_attn.weight", "attn.c_attn.bias"),
+    "atenção: c_proj": ("attn.c_proj.weight", "attn.c_proj.bias"),
+    "MLP: c_fc": ("mlp.c_fc.weight", "mlp.c_fc.bias"),
+    "MLP: c_proj": ("mlp.c_proj.weight", "mlp.c_proj.bias"),
+    "LayerNorm": (
+        "ln_1.weight",
+        "ln_1.bias",
+        "ln_2.weight",
+        "ln_2.bias",
+        "ln_f.weight",
+        "ln_f.bias",
+    ),
+}
+
+
+def formula(t: Tamanho) -> dict[str, int]:
+    """{peça: parâmetros} pela conta à mão: a mesma que se faz no quadro, com o viés incluído."""
+    d, camadas = t.n_embd, t.n_layer
+    return {
+        "wte": t.vocab * d,
+        "wpe": t.n_ctx * d,
+        "atenção: c_attn (Q, K, V)": camadas * (d * 3 * d + 3 * d),
+        "atenção: c_proj": camadas * (d * d + d),
+        "MLP: c_fc": camadas * (d * 4 * d + 4 * d),
+        "MLP: c_proj": camadas * (4 * d * d + d),
+        "LayerNorm": (2 * camadas + 1) * 2 * d,
+    }
+
+
+@cache
+def contar(nome: str) -> dict[str, int]:
+    """{peça: parâmetros} do modelo montado no dispositivo meta: formas de verdade, zero bytes.
+
+    A cabeça amarrada não conta de novo (é a mesma matriz que wte); `named_parameters` já tira
+    repetidas. Erros: `RuntimeError` se o modelo tiver um parâmetro que não conhecemos.
+    """
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    t = TAMANHOS[nome]
+    config = GPT2Config(
+        n_layer=t.n_layer, n_embd=t.n_embd, n_head=t.n_head, vocab_size=t.vocab, n_positions=t.n_ctx
+    )
+    with torch.device("meta"):
+        lm = GPT2LMHeadModel(config)
+    lm.tie_weights()
+    contagem = dict.fromkeys(PECAS, 0)
+    for parametro, tensor in lm.named_parameters():
+        peca = next((p for p, fins in PECAS.items() if parametro.endswith(fins)), None)
+        if peca is None:
+            raise RuntimeError(f"parâmetro fora da tabela: {parametro}")
+        contagem[peca] += tensor.numel()
+    return contagem
+
+
+def perguntar_contas(tamanhos: list[dict]) -> dict:
+    """{tamanho: {peça: parâmetros}}: `contar`, como `nucleo.modelos.memoria` guarda. `tamanhos` são os de
+    `TAMANHOS`, campo a campo: mudou um, mudou a pergunta."""
+    return {t["nome"]: contar(t["nome"]) for t in tamanhos}
+
+
+def maior_matriz(t: Tamanho) -> tuple[str, tuple[int, int]]:
+    """(nome, forma) da maior matriz isolada do modelo: uma camada conta uma vez, não n."""
+    d = t.n_embd
+    formas = {
+        "wte": (t.vocab, d),
+        "wpe": (t.n_ctx, d),
+        "c_attn": (d, 3 * d),
+        "c_proj": (d, d),
+        "c_fc": (d, 4 * d),
+        "c_proj (MLP)": (4 * d, d),
+    }
+    nome = max(formas, key=lambda n: formas[n][0] * formas[n][1])
+    return nome, formas[nome]

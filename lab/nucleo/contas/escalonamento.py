@@ -1,0 +1,300 @@
+"""Esticar o contexto de um modelo com RoPE (capítulo 6, seção 6.6).
+
+Todas as receitas mexem só nas frequências θ_i (e uma delas, o YaRN, também na temperatura da
+atenção). Cada função sai da fórmula do seu artigo e devolve um `Escalonamento`, que se entrega a
+`rope.tabelas`. s é quantas vezes o contexto cresce; L, o comprimento de treino.
+
+| receita | o que faz |
+|---|---|
+| linear (interpolação de posições) | divide todas as posições por s: cabe, mas borra os vizinhos |
+| NTK | aumenta a base: o par mais rápido não muda, o mais lento divide por s |
+| NTK dinâmico | NTK com s do comprimento de agora: até L nada muda |
+| YaRN | por par: rápido fica, lento divide por s, rampa no meio; e esfria a atenção |
+| Llama 3 | como o YaRN, com outra rampa e sem a temperatura |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nucleo.contas.posicoes import BASE, ErroDePosicao, frequencias
+
+
+class Escalonamento(NamedTuple):
+    """Frequências (d/2,) float64, em radianos por posição, e o fator que multiplica cos e sen."""
+
+    frequencias: Tensor
+    fator_de_atencao: float = 1.0
+
+
+def _exigir_fator(fator: float) -> None:
+    if not (math.isfinite(fator) and fator >= 1):
+        raise ErroDePosicao(
+            f"O fator {fator} não serve.",
+            "Ele diz quantas vezes o contexto cresce: 2 dobra, 1 deixa como está.",
+            "Passe um número de 1 para cima.",
+        )
+
+
+def _exigir_comprimento(valor: int, nome: str) -> None:
+    if valor < 1:
+        raise ErroDePosicao(
+            f"{nome} = {valor} não serve.",
+            "É uma quantidade de posições.",
+            f"Passe um inteiro positivo em {nome}.",
+        )
+
+
+def sem_escala(d: int, base: float = BASE) -> Escalonamento:
+    """As frequências de treino, como estão (Su et al., 2021, equação 15)."""
+    return Escalonamento(frequencias(d, base))
+
+
+def linear(d: int, fator: float, base: float = BASE) -> Escalonamento:
+    """Interpolação de posições: θ_i / s, o mesmo que dividir as posições por s.
+
+    Chen et al. (2023), "Extending Context Window… via Positional Interpolation", equação 4.
+
+    Levanta:
+        ErroDePosicao: `d` ímpar, fator menor que 1.
+    """
+    _exigir_fator(fator)
+    return Escalonamento(frequencias(d, base) / fator)
+
+
+def base_ntk(d: int, fator: float, base: float = BASE) -> float:
+    """A base que divide por s a última frequência e não toca na primeira: base · s^(d/(d−2)).
+
+    bloc97 (2023), "NTK-aware scaled RoPE"; Peng et al. (2023), YaRN, seção 3.1.
+
+    Levanta:
+        ErroDePosicao: fator menor que 1, ou d = 2, onde só há uma frequência.
+    """
+    _exigir_fator(fator)
+    if d <= 2:
+        raise ErroDePosicao(
+            f"d = {d} não tem como ser esticado por NTK.",
+            "A receita poupa a frequência mais rápida e divide a mais lenta: com um par só, são a mesma.",
+            "Use d de 4 para cima, ou a interpolação linear.",
+        )
+    return base * fator ** (d / (d - 2))
+
+
+def ntk(d: int, fator: float, base: float = BASE) -> Escalonamento:
+    """NTK com fator fixo: as frequências da base aumentada (ver `base_ntk`)."""
+    return Escalonamento(frequencias(d, base_ntk(d, fator, base)))
+
+
+def ntk_dinamico(
+    d: int, comprimento: int, treino: int, fator: float = 1.0, base: float = BASE
+) -> Escalonamento:
+    """NTK que só age depois de L: s = fator·(comprimento/L) − (fator − 1).
+
+    emozilla (2023), "Dynamically scaled RoPE"; Peng et al. (2023), YaRN, seção 3.3. As chaves que
+    já estão no cache foram giradas com a base antiga: quem usa cache precisa girar depois dele.
+
+    Argumentos:
+        comprimento: posições da sequência de agora.
+        treino: L.
+    Levanta:
+        ErroDePosicao: comprimentos não positivos, fator menor que 1, `d` ímpar ou 2.
+    """
+    _exigir_comprimento(comprimento, "comprimento")
+    _exigir_comprimento(treino, "treino")
+    _exigir_fator(fator)
+    s = fator * max(comprimento, treino) / treino - (fator - 1)
+    return ntk(d, s, base)
+
+
+def yarn(
+    d: int,
+    fator: float,
+    treino: int,
+    base: float = BASE,
+    *,
+    beta_rapido: float = 32.0,
+    beta_lento: float = 1.0,
+    rampa: str = "indice",
+) -> Escalonamento:
+    """YaRN: cada par conforme quantas voltas r = L/λ dá dentro do contexto de treino.
+
+    Peng et al. (2023), seções 3.2 e 3.4. Com γ = 1 o par fica como está (r ≥ beta_rapido); com γ = 0 divide por s
+    (r ≤ beta_lento): θ' = (1 − γ)·θ/s + γ·θ. A atenção esfria:
+    cos e sen × (0,1·ln s + 1), que entra duas vezes no produto q·k.
+
+    O γ do meio tem duas versões, e não dão o mesmo número:
+
+    - "indice": reta no ÍNDICE do par, com as pontas arredondadas para fora. É o código dos
+      autores e o que transformers, vLLM e llama.cpp fazem: a dos modelos publicados;
+    - "artigo": reta em r, como está impresso no artigo.
+
+    Argumentos:
+        treino: L, posições.
+    Levanta:
+        ErroDePosicao: fator menor que 1, L não positivo, betas fora de ordem, rampa desconhecida.
+    """
+    _exigir_fator(fator)
+    _exigir_comprimento(treino, "treino")
+    if not 0 < beta_lento < beta_rapido:
+        raise ErroDePosicao(
+            f"beta_lento = {beta_lento} e beta_rapido = {beta_rapido} estão fora de ordem.",
+            "São voltas dentro do contexto de treino: acima do rápido o par não muda, abaixo do lento "
+            "divide-se por s.",
+            "O artigo usa beta_lento=1 e beta_rapido=32.",
+        )
+    theta = frequencias(d, base)
+    if rampa == "artigo":
+        voltas = treino * theta / (2 * math.pi)
+        gama = (voltas - beta_lento) / (beta_rapido - beta_lento)
+    elif rampa == "indice":
+
+        def indice(voltas: float) -> float:
+            """O índice (fracionário) do par que dá tantas voltas em L: resolve r(i) = voltas."""
+            return d * math.log(treino / (voltas * 2 * math.pi)) / (2 * math.log(base))
+
+        inicio = max(math.floor(indice(beta_rapido)), 0)
+        fim = min(math.ceil(indice(beta_lento)), d - 1)
+        # Pontas iguais fariam uma divisão por zero; os autores abrem a rampa em um milésimo.
+        largura = fim - inicio if fim != inicio else 0.001
+        gama = 1 - (torch.arange(d // 2, dtype=torch.float64) - inicio) / largura
+    else:
+        raise ErroDePosicao(
+            f"Não conheço a rampa {rampa!r}.",
+            "Ela diz como o YaRN passa dos pares rápidos aos lentos.",
+            'Use "indice" (a dos modelos publicados) ou "artigo" (a fórmula impressa).',
+        )
+    gama = gama.clamp(0, 1)
+    return Escalonamento((1 - gama) * theta / fator + gama * theta, 0.1 * math.log(fator) + 1)
+
+
+def llama3(
+    d: int,
+    fator: float,
+    treino: int,
+    base: float = 500_000.0,
+    *,
+    fator_baixo: float = 1.0,
+    fator_alto: float = 4.0,
+) -> Escalonamento:
+    """Llama 3.1: par com r = L/λ acima de `fator_alto` fica, abaixo de `fator_baixo` divide por s.
+
+    No meio, reta em r: θ' = (1 − γ)·θ/s + γ·θ, com γ = (r − baixo)/(alto − baixo). Dubey et al.
+    (2024), seção 3.4.2, e o código publicado pela Meta (`apply_scaling`).
+
+    Levanta:
+        ErroDePosicao: fator menor que 1, L não positivo, fatores fora de ordem.
+    """
+    _exigir_fator(fator)
+    _exigir_comprimento(treino, "treino")
+    if not 0 < fator_baixo < fator_alto:
+        raise ErroDePosicao(
+            f"fator_baixo = {fator_baixo} e fator_alto = {fator_alto} estão fora de ordem.",
+            "São voltas dentro do contexto de treino, e a rampa vai do baixo ao alto.",
+            "O Llama 3.1 usa fator_baixo=1 e fator_alto=4.",
+        )
+    theta = frequencias(d, base)
+    voltas = treino * theta / (2 * math.pi)
+    gama = ((voltas - fator_baixo) / (fator_alto - fator_baixo)).clamp(0, 1)
+    return Escalonamento((1 - gama) * theta / fator + gama * theta)
+
+
+# --------------------------------------------------------------------------- o que diz um config
+
+
+def parametros_do_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Lê o RoPE de um `config.json` da Hugging Face, da grafia antiga à de hoje.
+
+    Até o transformers 4 havia `rope_theta` solto e `rope_scaling` com `type` (depois `rope_type`);
+    no 5 está tudo em `rope_parameters`. Ler só um dos lugares dá AttributeError, ou, pior, uma base
+    de 10000 que ninguém escolheu: por isso a base ausente é erro, e não um palpite.
+
+    Devolve:
+        dicionário com pelo menos `rope_type` e `rope_theta`, e `original_max_position_embeddings`
+        se o config diz o comprimento de treino.
+    Levanta:
+        ErroDePosicao: não há base, ou há mais de um RoPE no mesmo config (um por tipo de camada).
+    """
+    juntos: dict[str, Any] = {}
+    for chave in ("rope_scaling", "rope_parameters"):  # o mais novo por último: prevalece
+        valor = config.get(chave)
+        if isinstance(valor, Mapping):
+            juntos.update(valor)
+    if any(isinstance(valor, Mapping) for valor in juntos.values()):
+        raise ErroDePosicao(
+            f"O config tem mais de um RoPE: {', '.join(map(str, juntos))}.",
+            "Alguns modelos usam uma base por tipo de camada.",
+            "Passe o dicionário de um tipo só, dentro de {'rope_parameters': …}.",
+        )
+    tipo = juntos.pop("rope_type", None) or juntos.pop("type", None) or "default"
+    juntos.pop("type", None)
+    base = juntos.pop("rope_theta", None) or config.get("rope_theta")
+    if base is None:
+        raise ErroDePosicao(
+            "O config não diz a base do RoPE.",
+            "Não está em rope_parameters['rope_theta'] (transformers 5) nem em rope_theta (até o 4). "
+            "Supor 10000 daria, sem aviso, um modelo errado.",
+            "Confira o config.json, ou se o modelo usa mesmo RoPE.",
+        )
+    treino = juntos.pop("original_max_position_embeddings", None) or config.get(
+        "original_max_position_embeddings", config.get("max_position_embeddings")
+    )
+    if treino is not None:
+        juntos["original_max_position_embeddings"] = int(treino)
+    return {"rope_type": tipo, "rope_theta": float(base), **juntos}
+
+
+def do_config(config: Mapping[str, Any], d: int, comprimento: int | None = None) -> Escalonamento:
+    """O `Escalonamento` que um `config.json` pede.
+
+    Argumentos:
+        d: dimensão da cabeça.
+        comprimento: posições da sequência; só o tipo dinâmico usa.
+    Levanta:
+        ErroDePosicao: tipo que este laboratório não faz (longrope, proportional…), campo ausente.
+    """
+    p = parametros_do_config(config)
+    tipo, base = p["rope_type"], p["rope_theta"]
+    try:
+        if tipo == "default":
+            return sem_escala(d, base)
+        if tipo == "linear":
+            return linear(d, p["factor"], base)
+        treino = p["original_max_position_embeddings"]
+        if tipo == "dynamic":
+            return ntk_dinamico(d, comprimento or treino, treino, p["factor"], base)
+        if tipo == "yarn":
+            escala = yarn(
+                d,
+                p["factor"],
+                treino,
+                base,
+                beta_rapido=p.get("beta_fast") or 32.0,
+                beta_lento=p.get("beta_slow") or 1.0,
+            )
+            fator = p.get("attention_factor")
+            return escala if fator is None else escala._replace(fator_de_atencao=float(fator))
+        if tipo == "llama3":
+            return llama3(
+                d,
+                p["factor"],
+                treino,
+                base,
+                fator_baixo=p["low_freq_factor"],
+                fator_alto=p["high_freq_factor"],
+            )
+    except KeyError as falta:
+        raise ErroDePosicao(
+            f"O config pede RoPE do tipo {tipo!r} mas não traz o campo {falta}.",
+            "Cada tipo tem os seus campos; versões do transformers lhes deram nomes diferentes.",
+            "Compare o config.json com o do modelo original.",
+        ) from None
+    raise ErroDePosicao(
+        f"RoPE do tipo {tipo!r} não está neste laboratório.",
+        "Temos default, linear, dynamic, yarn e llama3.",
+        "Use um modelo de um desses tipos.",
+    )

@@ -1,0 +1,489 @@
+"""Posições somadas à entrada: embeddings, senoides e a camada de entrada (capítulo 6, seções 6.1 a 6.4).
+
+Três peças, na ordem em que um token passa por elas:
+
+    ids (B, T) -> EmbeddingsDeEntrada -> (B, T, d) -> + CodificacaoPosicional -> (B, T, d)
+
+e as funções puras em que elas se apoiam: as frequências, a tabela de senoides e a matriz que
+desloca posições. As mesmas frequências voltam em `rope.py`, onde giram em vez de somar.
+
+Regra da casa: ângulos se calculam em float64 e só o seno e o cosseno prontos mudam de precisão.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from nucleo.base.erros import ErroDoUsuario
+
+BASE = 10_000.0  # o 10000 de Vaswani et al. (2017), seção 3.5
+
+DISPOSICOES = ("artigo", "metades", "fairseq")
+
+
+class ErroDePosicao(ErroDoUsuario, ValueError):
+    """Engano em forma, tipo, limite ou posição.
+
+    É `ErroDoUsuario`, para a lição mostrá-lo sem traceback, e é `ValueError`, para quem chama
+    estas funções do próprio código tratá-lo como o Python ensina.
+    """
+
+
+# --------------------------------------------------------------------------- conferências
+
+
+def exigir_par(d: int, nome: str = "d_model") -> None:
+    """Recusa dimensão ímpar ou não positiva.
+
+    Cada frequência ocupa duas colunas, o seno e o cosseno do mesmo ângulo. Uma coluna sem par
+    não gira: nenhuma matriz levaria PE(pos) a PE(pos + k), e no RoPE sobraria uma coordenada.
+
+    Levanta:
+        ErroDePosicao: se `d` não é inteiro, é menor que 2 ou é ímpar.
+    """
+    if isinstance(d, bool) or not isinstance(d, int) or d < 2:
+        raise ErroDePosicao(
+            f"{nome} = {d!r} não serve de dimensão.",
+            "As posições ocupam pares de colunas, então é preciso um inteiro par, de 2 para cima.",
+            f"Passe, por exemplo, {nome}=8.",
+        )
+    if d % 2:
+        raise ErroDePosicao(
+            f"{nome} = {d} é ímpar.",
+            "Cada frequência ocupa duas colunas, o seno e o cosseno do mesmo ângulo; com um número "
+            "ímpar sobra uma coluna sem par, e sem o par a posição não pode ser deslocada nem girada.",
+            f"Use {nome}={d - 1} ou {nome}={d + 1}.",
+        )
+
+
+def exigir_base(base: float) -> None:
+    """Recusa base que não seja um número finito maior que 1 (`ErroDePosicao`)."""
+    if not (math.isfinite(base) and base > 1):
+        raise ErroDePosicao(
+            f"A base {base} não serve.",
+            "As frequências são base^(-2i/d): só com base maior que 1 elas diminuem de um par ao outro.",
+            "Use 10000 (Vaswani et al.), 500000 (Llama 3) ou outro número maior que 1.",
+        )
+
+
+def como_posicoes(posicoes: int | Sequence[int] | Tensor) -> Tensor:
+    """Posições como tensor int64.
+
+    Um inteiro `n` vale por 0, 1, …, n − 1; uma sequência ou um tensor de inteiros vale por si.
+
+    Devolve:
+        tensor int64 com a forma recebida (ou (n,), se veio um inteiro).
+    Levanta:
+        ErroDePosicao: posição negativa ou que não seja inteira.
+    """
+    if isinstance(posicoes, int) and not isinstance(posicoes, bool):
+        if posicoes < 0:
+            raise ErroDePosicao(
+                f"Pediram-se {posicoes} posições.",
+                "Um inteiro aqui é a quantidade de posições, contadas a partir de 0.",
+                "Passe um número de 0 para cima, ou a lista das posições que quer.",
+            )
+        return torch.arange(posicoes)
+    pos = torch.as_tensor(posicoes)
+    if pos.is_floating_point() or pos.is_complex() or pos.dtype == torch.bool:
+        raise ErroDePosicao(
+            f"As posições vieram como {pos.dtype}, e não como inteiros.",
+            "Posição é a contagem de tokens. Em bfloat16 os inteiros acima de 256 já se confundem.",
+            "Passe inteiros: por exemplo torch.arange(T), ou posicoes.long().",
+        )
+    pos = pos.to(torch.int64)
+    if pos.numel() and int(pos.min()) < 0:
+        raise ErroDePosicao(
+            f"Há posição negativa: {int(pos.min())}.",
+            "As posições contam de 0. Com preenchimento à esquerda, a subtração costuma deixar −1 "
+            "nos tokens de preenchimento.",
+            "Use posicoes_da_mascara(mascara), que dá 0 ao preenchimento, ou some o deslocamento que falta.",
+        )
+    return pos
+
+
+def posicoes_da_mascara(mascara: Tensor) -> Tensor:
+    """Posição de cada token quando a sequência foi preenchida à esquerda (ou à direita).
+
+    A contagem começa no primeiro token de verdade. Sem isso o mesmo texto, com um preenchimento
+    a mais, recebe outras posições e o modelo responde outra coisa.
+
+    Argumentos:
+        mascara: (B, T) de 0 e 1 (ou bool); 1 marca token de verdade.
+    Devolve:
+        (B, T) int64; o preenchimento à esquerda recebe 0.
+    Levanta:
+        ErroDePosicao: se a máscara não tem duas dimensões ou tem outro valor que não 0 e 1.
+    """
+    if mascara.ndim != 2 or not bool(((mascara == 0) | (mascara == 1)).all()):
+        raise ErroDePosicao(
+            f"A máscara tem forma {tuple(mascara.shape)} e deveria ser (lote, posições), só com 0 e 1.",
+            "Ela diz, token a token, o que é texto (1) e o que é preenchimento (0).",
+            "Passe a attention_mask que o tokenizador devolve.",
+        )
+    return (mascara.long().cumsum(dim=-1) - 1).clamp(min=0)
+
+
+# --------------------------------------------------------------------------- senoides (6.2)
+
+
+def frequencias(d: int, base: float = BASE) -> Tensor:
+    """Frequência de cada par de colunas: ω_i = base^(−2i/d), em radianos por posição.
+
+    Vaswani et al. (2017), seção 3.5; são também os θ_i do RoPE (Su et al., 2021, equação 15).
+
+    Devolve:
+        (d/2,) float64, da mais rápida (ω_0 = 1) à mais lenta.
+    Levanta:
+        ErroDePosicao: `d` ímpar ou menor que 2, `base` até 1.
+    """
+    exigir_par(d, "d")
+    exigir_base(base)
+    expoentes = torch.arange(0, d, 2, dtype=torch.float64) / d  # (d/2,)
+    return base**-expoentes
+
+
+def comprimentos_de_onda(d: int, base: float = BASE) -> Tensor:
+    """Quantas posições cada par leva para dar uma volta: λ_i = 2π/ω_i.
+
+    Devolve:
+        (d/2,) float64; vai de 2π a 2π·base^(1 − 2/d), que se aproxima de base·2π.
+    Levanta:
+        ErroDePosicao: como `frequencias`.
+    """
+    return 2 * math.pi / frequencias(d, base)
+
+
+def senoides(
+    posicoes: int | Sequence[int] | Tensor,
+    d: int,
+    base: float = BASE,
+    *,
+    disposicao: str = "artigo",
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """Codificação posicional senoidal (Vaswani et al., 2017, seção 3.5).
+
+    PE(pos, 2i) = sen(pos·ω_i) e PE(pos, 2i+1) = cos(pos·ω_i). Há outras disposições por aí, e
+    trocar uma pela outra não é erro de conta, é outra convenção:
+
+    - "artigo": seno e cosseno alternados, a do artigo e a do capítulo;
+    - "metades": as mesmas colunas, com todos os senos antes dos cossenos (GPT-J, Marian, Pegasus);
+    - "fairseq": metades, e com ω_i = base^(−i/(d/2 − 1)): a última frequência é 1/base exatamente
+      (tensor2tensor, fairseq, M2M-100).
+
+    Argumentos:
+        posicoes: quantidade n (vale 0…n−1) ou as posições, inteiras e de qualquer forma (...).
+        d: dimensão, par.
+        dtype: precisão da resposta; os ângulos são sempre float64.
+    Devolve:
+        (..., d) em `dtype`, valores entre −1 e 1.
+    Levanta:
+        ErroDePosicao: `d` ímpar, posição negativa ou não inteira, disposição desconhecida.
+    """
+    pos = como_posicoes(posicoes)
+    omega = frequencias(d, base)  # (d/2,)
+    if disposicao == "fairseq":
+        if d < 4:
+            raise ErroDePosicao(
+                f"d = {d} é pouco para a disposição fairseq.",
+                "Nela o expoente divide por d/2 − 1, que para d = 2 é zero.",
+                "Use d de 4 para cima, ou a disposição do artigo.",
+            )
+        omega = base ** -(torch.arange(d // 2, dtype=torch.float64) / (d // 2 - 1))
+    elif disposicao not in DISPOSICOES:
+        raise ErroDePosicao(
+            f"Não conheço a disposição {disposicao!r}.",
+            "Ela diz em que ordem ficam as colunas de seno e de cosseno.",
+            f"Escolha uma destas: {', '.join(DISPOSICOES)}.",
+        )
+    angulos = pos.to(torch.float64).unsqueeze(-1) * omega  # (...) -> (..., d/2)
+    seno, cosseno = angulos.sin(), angulos.cos()
+    if disposicao == "artigo":
+        tabela = torch.stack((seno, cosseno), dim=-1).flatten(-2)  # (..., d/2, 2) -> (..., d)
+    else:
+        tabela = torch.cat((seno, cosseno), dim=-1)  # (..., d)
+    return tabela.to(dtype)
+
+
+def matriz_de_deslocamento(k: int, d: int, base: float = BASE) -> Tensor:
+    """A matriz M(k) com M(k) · PE(pos) = PE(pos + k), qualquer que seja pos.
+
+    Vem do seno e do cosseno da soma: em cada par, M(k) é [[cos kω, sen kω], [−sen kω, cos kω]].
+    É a "função linear de PE(pos)" que o artigo promete (Vaswani et al., 2017, seção 3.5), e é
+    ortogonal: M(−k) é a sua transposta e desfaz o deslocamento.
+
+    Argumentos:
+        k: deslocamento em posições; pode ser negativo.
+    Devolve:
+        (d, d) float64, diagonal por blocos 2 × 2 (disposição do artigo).
+    Levanta:
+        ErroDePosicao: como `frequencias`.
+    """
+    angulo = k * frequencias(d, base)  # (d/2,)
+    cos, sen = angulo.cos(), angulo.sin()
+    blocos = torch.stack((torch.stack((cos, sen), -1), torch.stack((-sen, cos), -1)), -2)
+    return torch.block_diag(*blocos)  # (d/2, 2, 2) -> (d, d)
+
+
+def produto_interno_por_distancia(
+    distancias: Sequence[int] | Tensor, d: int, base: float = BASE
+) -> Tensor:
+    """PE(pos) · PE(pos + k) em forma fechada: Σ_i cos(k·ω_i). A posição some, fica a distância.
+
+    Argumentos:
+        distancias: (n,) inteiros, negativos também: a soma de cossenos é par.
+    Devolve:
+        (n,) float64; vale d/2 em k = 0, o quadrado da norma de qualquer PE(pos).
+    Levanta:
+        ErroDePosicao: como `frequencias`.
+    """
+    k = torch.as_tensor(distancias, dtype=torch.float64)
+    return (k.unsqueeze(-1) * frequencias(d, base)).cos().sum(-1)  # (n, d/2) -> (n,)
+
+
+def posicoes_mais_proximas(tabela: Tensor, posicao: int, n: int = 5) -> list[tuple[int, float]]:
+    """As `n` posições de maior cosseno com `posicao`, sem ela própria.
+
+    Argumentos:
+        tabela: (T, d), senoidal ou aprendida (wpe).
+    Devolve:
+        lista de (posição, cosseno), da mais próxima à mais distante; no empate, a menor posição.
+    Levanta:
+        ErroDePosicao: tabela que não é matriz, posição fora dela.
+    """
+    if tabela.ndim != 2:
+        raise ErroDePosicao(
+            f"A tabela de posições tem forma {tuple(tabela.shape)}.",
+            "É preciso uma matriz (posições, d): uma linha por posição.",
+            "Tire a dimensão do lote: tabela[0] ou tabela.squeeze(0).",
+        )
+    if not 0 <= posicao < len(tabela):
+        raise ErroDePosicao(
+            f"A posição {posicao} está fora da tabela, que tem {len(tabela)} linhas.",
+            f"As posições vão de 0 a {len(tabela) - 1}.",
+            "Peça uma posição desse intervalo, ou faça a tabela maior.",
+        )
+    linhas = nn.functional.normalize(tabela.double(), dim=-1)
+    cossenos = linhas @ linhas[posicao]  # (T, d) @ (d,) -> (T,)
+    ordem = cossenos.argsort(descending=True, stable=True).tolist()
+    return [(i, float(cossenos[i])) for i in ordem if i != posicao][:n]
+
+
+def senoides_em(
+    posicoes: Tensor, d: int, dtype: torch.dtype, forma: str = "potencia", base: float = BASE
+) -> Tensor:
+    """As senoides como NÃO se deve fazer: tudo, dos expoentes ao ângulo, na precisão pedida.
+
+    Existe para medir o estrago de cada precisão e de cada forma de escrever a frequência.
+
+    Argumentos:
+        forma: "potencia" calcula 1/base^(2i/d); "exp_log" calcula exp(−(2i/d)·ln base).
+    Devolve:
+        (T, d) em `dtype`, disposição do artigo. Em float16 posições acima de 65 504 dão NaN:
+        o número já não cabe no tipo.
+    Levanta:
+        ErroDePosicao: `d` ímpar ou forma desconhecida.
+    """
+    exigir_par(d, "d")
+    pos = como_posicoes(posicoes).to(dtype)
+    omega = frequencias_em(d, dtype, forma, base)
+    angulos = pos.unsqueeze(-1) * omega  # (T,) -> (T, d/2)
+    return torch.stack((angulos.sin(), angulos.cos()), dim=-1).flatten(-2)  # -> (T, d)
+
+
+def frequencias_em(
+    d: int, dtype: torch.dtype, forma: str = "potencia", base: float = BASE
+) -> Tensor:
+    """As frequências calculadas inteiras em `dtype`, por uma das duas formas (ver `senoides_em`).
+
+    Devolve:
+        (d/2,) em `dtype`.
+    Levanta:
+        ErroDePosicao: `d` ímpar ou forma desconhecida.
+    """
+    exigir_par(d, "d")
+    indices = torch.arange(0, d, 2).to(dtype)
+    if forma == "potencia":
+        return 1 / torch.tensor(base, dtype=dtype) ** (indices / d)
+    if forma == "exp_log":
+        return torch.exp(indices * (-math.log(base) / d))
+    raise ErroDePosicao(
+        f"Não conheço a forma {forma!r}.",
+        "As duas formas de escrever a mesma frequência são a potência e a exponencial do logaritmo.",
+        'Use "potencia" ou "exp_log".',
+    )
+
+
+# --------------------------------------------------------------------------- módulos (6.1, 6.3, 6.4)
+
+
+class EmbeddingsDeEntrada(nn.Module):
+    """A tabela de consulta da entrada: id -> linha, multiplicada por √d_model se assim se pedir.
+
+    Vaswani et al. (2017), seção 3.4. O fator √d só faz sentido com o início que o acompanha:
+    linhas N(0, 1/d), de norma ≈ 1, que saem com norma ≈ √d, da ordem da norma √(d/2) da
+    codificação senoidal. Com o N(0, 1) do `nn.Embedding`, o produto sai com norma ≈ d e a posição
+    se afoga. Por isso o desvio-padrão inicial aqui é d^(−1/2) com o fator, e 1 sem ele.
+
+    Argumentos:
+        tamanho_vocabulario: |V|, linhas da tabela.
+        d_model: colunas; qualquer inteiro positivo (quem exige par são as senoides).
+        escalar: se multiplica por √d_model.
+        desvio_inicial: desvio-padrão das linhas; None escolhe o equilibrado, descrito acima.
+    Levanta:
+        ErroDePosicao: tamanhos que não são inteiros positivos.
+    """
+
+    def __init__(
+        self,
+        tamanho_vocabulario: int,
+        d_model: int,
+        *,
+        escalar: bool = True,
+        desvio_inicial: float | None = None,
+    ):
+        super().__init__()
+        for nome, valor in (("tamanho_vocabulario", tamanho_vocabulario), ("d_model", d_model)):
+            if isinstance(valor, bool) or not isinstance(valor, int) or valor < 1:
+                raise ErroDePosicao(
+                    f"{nome} = {valor!r} não serve.",
+                    "A tabela de embeddings tem uma linha por token e d_model colunas.",
+                    f"Passe um inteiro positivo em {nome}.",
+                )
+        self.fator = math.sqrt(d_model) if escalar else 1.0
+        self.tabela = nn.Embedding(tamanho_vocabulario, d_model)
+        desvio = 1 / self.fator if desvio_inicial is None else desvio_inicial
+        nn.init.normal_(self.tabela.weight, std=desvio)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(B, T) inteiros -> (B, T, d), no tipo da tabela.
+
+        Levanta:
+            ErroDePosicao: ids que não são inteiros, forma que não é (B, T), id fora da tabela.
+        """
+        if ids.dtype not in (torch.int64, torch.int32):
+            raise ErroDePosicao(
+                f"Os ids vieram como {ids.dtype}.",
+                "Um id é o número de uma linha da tabela, então precisa ser inteiro (int64 ou int32).",
+                "Passe ids.long(), se eles são mesmo ids, ou os ids que o tokenizador devolve.",
+            )
+        if ids.ndim != 2:
+            raise ErroDePosicao(
+                f"Os ids têm forma {tuple(ids.shape)}.",
+                "A camada de entrada espera (B, T): lote e posições.",
+                "Para uma frase só, acrescente o lote: ids.unsqueeze(0).",
+            )
+        linhas = self.tabela.num_embeddings
+        # Meta não tem valores para olhar; nos outros, melhor falar agora do que um IndexError depois.
+        if ids.numel() and not ids.is_meta and not 0 <= int(ids.min()) <= int(ids.max()) < linhas:
+            pior = int(ids.max()) if int(ids.max()) >= linhas else int(ids.min())
+            raise ErroDePosicao(
+                f"O id {pior} não existe: a tabela tem {linhas} linhas, de 0 a {linhas - 1}.",
+                "Costuma ser um token acrescentado ao tokenizador sem aumentar a tabela, ou ids de "
+                "outro tokenizador.",
+                "Confira o tokenizador, ou crie a tabela com o tamanho do vocabulário dele.",
+            )
+        return self.tabela(ids) * self.fator  # (B, T) -> (B, T, d)
+
+
+class CodificacaoPosicional(nn.Module):
+    """Soma a posição ao embedding: x + PE, e dropout. A forma não muda.
+
+    A tabela é um buffer: acompanha `.to()` e `.half()`, não recebe gradiente. E é um buffer
+    `persistent=False`: recalcula-se de graça, e fora do state_dict não impede carregar os pesos
+    com outro `max_len`.
+
+    Argumentos:
+        d_model: dimensão, par.
+        max_len: quantas posições a tabela tem.
+        dropout: probabilidade de zerar cada coordenada, só em `train()`.
+    Levanta:
+        ErroDePosicao: `d_model` ímpar, `max_len` que não é inteiro positivo.
+    """
+
+    def __init__(self, d_model: int, max_len: int, dropout: float = 0.1, base: float = BASE):
+        super().__init__()
+        if isinstance(max_len, bool) or not isinstance(max_len, int) or max_len < 1:
+            raise ErroDePosicao(
+                f"max_len = {max_len!r} não serve.",
+                "É o número de posições da tabela.",
+                "Passe um inteiro positivo, por exemplo max_len=512.",
+            )
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer(
+            "pe", senoides(max_len, d_model, base), persistent=False
+        )  # (max_len, d)
+
+    def forward(self, x: Tensor, posicoes: Tensor | None = None, inicio: int = 0) -> Tensor:
+        """(B, T, d) -> (B, T, d), no mesmo tipo de x.
+
+        Argumentos:
+            posicoes: (T,) ou (B, T) inteiros; None vale inicio, inicio + 1, …
+            inicio: posição do primeiro token, para quem gera em passos com cache.
+        Levanta:
+            ErroDePosicao: forma ou tipo errado, posição negativa, ou além de `max_len`.
+        """
+        max_len, d = self.pe.shape
+        if x.ndim != 3 or x.shape[-1] != d:
+            raise ErroDePosicao(
+                f"x tem forma {tuple(x.shape)}, e a camada foi feita para (B, T, {d}).",
+                "A posição se soma à última dimensão, que precisa ser o mesmo d_model.",
+                "Confira se faltou o lote (x.unsqueeze(0)) ou se o d_model das duas camadas difere.",
+            )
+        if not x.is_floating_point():
+            raise ErroDePosicao(
+                f"x veio como {x.dtype}.",
+                "A posição se soma ao vetor do token, e não ao seu id.",
+                "Passe os ids pela tabela de embeddings antes.",
+            )
+        B, T, _ = x.shape
+        pos = torch.arange(inicio, inicio + T) if posicoes is None else posicoes
+        pos = como_posicoes(pos)
+        if pos.shape not in ((T,), (B, T)):
+            raise ErroDePosicao(
+                f"As posições têm forma {tuple(pos.shape)}, e x tem B = {B} e T = {T}.",
+                "Uma posição por token: (T,), a mesma para todo o lote, ou (B, T).",
+                "Com preenchimento à esquerda, use posicoes_da_mascara(mascara), que já vem (B, T).",
+            )
+        if pos.numel() and int(pos.max()) >= max_len:
+            raise ErroDePosicao(
+                f"A sequência chega à posição {int(pos.max())}, ou seja, pede {int(pos.max()) + 1} "
+                f"posições, e a tabela tem {max_len}.",
+                "A senoide existe para qualquer posição, mas esta tabela foi calculada até max_len.",
+                f"Corte a sequência em {max_len} tokens, ou crie a camada com max_len de "
+                f"{int(pos.max()) + 1} para cima.",
+            )
+        pe = self.pe[pos.to(self.pe.device)].to(x.dtype)  # (T,) ou (B, T) -> (T, d) ou (B, T, d)
+        return self.dropout(x + pe)  # (B, T, d) + (T, d): o lote vem por broadcasting
+
+
+class CamadaDeEntrada(nn.Module):
+    """Embedding, escala, posição e dropout: tudo o que fica antes do primeiro bloco (seção 6.3).
+
+    Argumentos: os de `EmbeddingsDeEntrada` e de `CodificacaoPosicional`.
+    """
+
+    def __init__(
+        self,
+        tamanho_vocabulario: int,
+        d_model: int,
+        max_len: int,
+        dropout: float = 0.1,
+        *,
+        escalar: bool = True,
+        desvio_inicial: float | None = None,
+    ):
+        super().__init__()
+        self.embeddings = EmbeddingsDeEntrada(
+            tamanho_vocabulario, d_model, escalar=escalar, desvio_inicial=desvio_inicial
+        )
+        self.posicoes = CodificacaoPosicional(d_model, max_len, dropout)
+
+    def forward(self, ids: Tensor, posicoes: Tensor | None = None, inicio: int = 0) -> Tensor:
+        """(B, T) inteiros -> (B, T, d). Erros: os das duas partes."""
+        return self.posicoes(self.embeddings(ids), posicoes, inicio)

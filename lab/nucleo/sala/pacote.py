@@ -1,0 +1,441 @@
+"""O pacote da aula: uma pasta de pen drive, o manifesto dela e a conferência byte a byte.
+
+    pacote/
+      LEIA-ME.txt        os três comandos
+      laboratorio.zip    o repositório
+      modelos/NOME/      cada modelo, no formato do Hugging Face
+      wheels/            os pacotes do Python, para `pip --no-index`
+      manifesto.json     o sha256 de cada arquivo; escrito por último
+
+O sha256 pega a cópia ruim e o download cortado. Não pega quem refez o pacote inteiro, manifesto
+junto: por isso a montagem e a instalação mostram a mesma impressão digital, para comparar.
+
+Só a biblioteca padrão entra aqui: quem instala ainda não tem os outros pacotes.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.unidades import inteiro, megabytes
+
+FORMATO = 1
+MANIFESTO = "manifesto.json"
+LEIAME = "LEIA-ME.txt"
+REPOSITORIO = "laboratorio.zip"
+INCOMPLETO = "INCOMPLETO.txt"
+PARCIAL = ".parcial"
+MODELOS = "modelos"
+PESOS = "model.safetensors"
+WHEELS = "wheels"
+PLATAFORMAS = ("linux-x86_64", "linux-aarch64", "windows-amd64", "macos-arm64")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+TETO_FAT32 = 2**32 - 1  # bytes: o maior arquivo que um pen drive em FAT32 guarda
+
+# O que o sistema deixa num pen drive sem ninguém pedir, e a pasta que sai do laboratorio.zip: nada
+# disso é lido, e por isso não precisa estar no manifesto.
+_DO_SISTEMA = {
+    ".ds_store", "thumbs.db", "desktop.ini", ".spotlight-v100", ".trashes", ".fseventsd",
+    "system volume information", "$recycle.bin", "lost+found", "laboratorio",
+}  # fmt: skip
+_RESERVADOS = {
+    "con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), *(f"lpt{i}" for i in range(10)),
+}  # fmt: skip
+# Um pickle pode executar código ao ser aberto: nenhum entra num pacote.
+_EXTENSOES = {MODELOS: (".safetensors", ".json", ".txt", ".jinja"), WHEELS: (".whl",)}
+_BLOCO = 1 << 22
+
+Progresso = Callable[[str, int, int], None]
+"""Chamada com (o que está andando, bytes feitos, bytes no total)."""
+
+
+@dataclass(frozen=True)
+class Arquivo:
+    """O que o manifesto diz de um arquivo."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class ModeloNoPacote:
+    """Um modelo do pacote. `forma`: "inteiro", "tabelas" (só wte e wpe) ou "convertido"."""
+
+    nome: str
+    repo: str
+    versao: str
+    forma: str
+
+
+@dataclass(frozen=True)
+class Alvo:
+    """Para que máquina são os wheels: plataforma (`linux-x86_64`, …) e versão do Python (`3.12`)."""
+
+    plataforma: str
+    python: str
+
+    def __str__(self) -> str:
+        return f"{self.plataforma} com Python {self.python}"
+
+
+@dataclass(frozen=True)
+class Manifesto:
+    """O manifesto lido e conferido. `digital` são os 16 primeiros dígitos do sha256 dele."""
+
+    feito_em: str
+    laboratorio: str
+    modelos: tuple[ModeloNoPacote, ...]
+    wheels: dict[Alvo, tuple[str, ...]]
+    arquivos: dict[str, Arquivo]
+    digital: str
+
+    def do_modelo(self, nome: str) -> list[str]:
+        """Os caminhos, dentro do pacote, dos arquivos de um modelo."""
+        return [a for a in self.arquivos if a.startswith(f"{MODELOS}/{nome}/")]
+
+    def soma(self, caminhos: Iterable[str] | None = None) -> int:
+        """Bytes dos arquivos pedidos, ou de todos."""
+        return sum(
+            self.arquivos[c].bytes for c in (self.arquivos if caminhos is None else caminhos)
+        )
+
+
+def este_computador() -> Alvo:
+    """A plataforma e o Python que estão rodando."""
+    sistema = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
+    maquina = platform.machine().lower()
+    maquina = {"x86_64": "amd64"}.get(maquina, maquina) if sistema == "windows" else maquina
+    maquina = {"aarch64": "arm64"}.get(maquina, maquina) if sistema == "macos" else maquina
+    return Alvo(f"{sistema}-{maquina}", ".".join(map(str, sys.version_info[:2])))
+
+
+def recusa_do_nome(caminho: str) -> str:
+    """Por que este caminho não pode estar num pacote; "" se pode.
+
+    O caminho tem que ficar dentro da pasta e valer no Linux, no Windows e no macOS.
+    """
+    partes = caminho.split("/")
+    if any(p in ("", ".", "..") for p in partes):
+        return "sai da pasta do pacote"
+    for p in partes:
+        if set(p) & set('<>:"|?*\\') or not p.isprintable():
+            return "tem um caractere que o Windows não aceita"
+        if p.split(".")[0].strip().casefold() in _RESERVADOS or p[-1] in ". ":
+            return "é um nome que o Windows não aceita"
+    extensoes = _EXTENSOES.get(partes[0])
+    if len(partes) > 1 and extensoes is None:
+        return "está numa pasta que os pacotes não têm"
+    if extensoes and not caminho.endswith(extensoes):
+        return "não é de um tipo que o laboratório abra"
+    return ""
+
+
+def conferir_nomes(caminhos: Iterable[str]) -> None:
+    """Recusa nomes impossíveis em algum sistema e os que só diferem em maiúsculas.
+
+    Erros: `ErroDoUsuario` com o nome e o motivo.
+    """
+    vistos: dict[str, str] = {}
+    for caminho in caminhos:
+        motivo = recusa_do_nome(caminho)
+        if not motivo and caminho.casefold() in vistos:
+            motivo = f"só difere de {vistos[caminho.casefold()]!r} em maiúsculas"
+        if motivo:
+            raise ErroDoUsuario(
+                f"Este pacote tem um arquivo que não pode ter: {caminho!r}.",
+                f"O nome {motivo}.",
+                "Não o use: peça outra cópia, ou monte de novo com  "
+                "python lab/00_preparar.py --pacote PASTA",
+            )
+        vistos[caminho.casefold()] = caminho
+
+
+def sha256(arquivo: Path, avanco: Callable[[int], None] = lambda _: None) -> str:
+    """O sha256 do arquivo, lido aos pedaços; `avanco` recebe os bytes de cada um."""
+    soma = hashlib.sha256()
+    with arquivo.open("rb") as f:
+        while bloco := f.read(_BLOCO):
+            soma.update(bloco)
+            avanco(len(bloco))
+    return soma.hexdigest()
+
+
+# --- o manifesto -------------------------------------------------------------------------
+
+
+def escrever_manifesto(
+    feito_em: str,
+    laboratorio: str,
+    modelos: Iterable[ModeloNoPacote],
+    wheels: dict[Alvo, Iterable[str]],
+    arquivos: dict[str, Arquivo],
+) -> bytes:
+    """O JSON do manifesto, em ordem alfabética: o mesmo pacote dá os mesmos bytes."""
+    dados = {
+        "formato": FORMATO,
+        "feito_em": feito_em,
+        "laboratorio": laboratorio,
+        "modelos": [vars(m) for m in modelos],
+        "wheels": [vars(alvo) | {"arquivos": sorted(w)} for alvo, w in wheels.items()],
+        "arquivos": {nome: vars(arquivos[nome]) for nome in sorted(arquivos)},
+    }
+    return (json.dumps(dados, ensure_ascii=False, indent=1) + "\n").encode("utf-8")
+
+
+def ler_manifesto(bruto: bytes) -> Manifesto:
+    """O manifesto, com cada campo e cada nome conferidos.
+
+    Erros: `ErroDoUsuario` se não for JSON, se faltar algo ou se um nome não puder existir.
+    """
+    try:
+        dados = json.loads(bruto)
+        if dados["formato"] != FORMATO:
+            raise ValueError(f"o formato é {dados['formato']!r}, e este laboratório lê {FORMATO}")
+        modelos = tuple(
+            ModeloNoPacote(*(_texto(m[c]) for c in ("nome", "repo", "versao", "forma")))
+            for m in dados["modelos"]
+        )
+        for m in modelos:
+            if not re.fullmatch(r"[\w.-]+", m.nome) or not re.fullmatch(r"\w[\w.-]*", m.versao):
+                raise ValueError(f"o modelo {m.nome!r} tem um nome ou versão impossível")
+            if not re.fullmatch(r"[\w.-]+/[\w.-]+", m.repo) or ".." in m.repo + m.nome:
+                raise ValueError(f"o repositório {m.repo!r} não existe")
+            if f"{MODELOS}/{m.nome}/{PESOS}" not in dados["arquivos"]:
+                raise ValueError(f"cita o modelo {m.nome!r} e não traz os pesos dele")
+        arquivos = {nome: _arquivo(a) for nome, a in dados["arquivos"].items()}
+        if falta := {REPOSITORIO, LEIAME} - set(arquivos):
+            raise ValueError(f"não traz {min(falta)}")
+        wheels = {
+            Alvo(_texto(w["plataforma"]), _texto(w["python"])): tuple(map(_texto, w["arquivos"]))
+            for w in dados["wheels"]
+        }
+        sumidos = {w for lista in wheels.values() for w in lista} - set(arquivos)
+        if sumidos:
+            raise ValueError(f"cita {min(sumidos)!r} e não diz o sha256 dele")
+        cabecalho = _texto(dados["feito_em"]), _texto(dados["laboratorio"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as erro:
+        raise ErroDoUsuario(
+            f"O {MANIFESTO} deste pacote está estragado.",
+            f"Ele não diz o que devia ({erro if isinstance(erro, ValueError) else repr(erro)}).",
+            "Peça outra cópia do pacote a quem o montou.",
+        ) from None
+    conferir_nomes([*arquivos, MANIFESTO])
+    digital = hashlib.sha256(bruto).hexdigest()[:16]
+    return Manifesto(*cabecalho, modelos, wheels, arquivos, digital)
+
+
+def _texto(valor) -> str:
+    if not isinstance(valor, str):
+        raise ValueError(f"esperava um texto, e veio {valor!r}")
+    return valor
+
+
+def _arquivo(valor: dict) -> Arquivo:
+    n, soma = valor["bytes"], valor["sha256"]
+    if type(n) is not int or n < 0 or not re.fullmatch("[0-9a-f]{64}", _texto(soma)):
+        raise ValueError(f"tamanho ou sha256 impossível: {valor!r}")
+    return Arquivo(n, soma)
+
+
+# --- conferir ----------------------------------------------------------------------------
+
+
+def abrir(pasta: Path) -> Manifesto:
+    """Lê o manifesto de uma pasta. Erros: `ErroDoUsuario` se ela não for um pacote inteiro."""
+    if not pasta.is_dir():
+        raise ErroDoUsuario(
+            f"Não há uma pasta em {pasta}.",
+            "Esperava a pasta do pacote, a que tem LEIA-ME.txt e manifesto.json.",
+            "Confira o caminho (dá para arrastar a pasta para dentro do terminal).",
+        )
+    if not (pasta / MANIFESTO).is_file():
+        meio = (pasta / INCOMPLETO).exists()
+        raise ErroDoUsuario(
+            f"{pasta} não é um pacote inteiro.",
+            f"Falta o {MANIFESTO}, que é escrito por último"
+            + (": a montagem parou no meio." if meio else "."),
+            "Aponte para a pasta certa, ou monte o pacote de novo (o que já está lá se aproveita):  "
+            f'python lab/00_preparar.py --pacote "{pasta}"',
+        )
+    return ler_manifesto((pasta / MANIFESTO).read_bytes())
+
+
+def conferir(pasta: Path, progresso: Progresso = lambda *_: None) -> Manifesto:
+    """Confere todos os arquivos da pasta contra o manifesto e o devolve. Não muda nada.
+
+    Erros: `ErroDoUsuario` dizendo quais arquivos sobram, faltam, mudaram ou são atalhos.
+    """
+    manifesto = abrir(pasta)
+    achados = set(listar(pasta))
+    sobram = sorted(achados - set(manifesto.arquivos) - {MANIFESTO})
+    faltam = sorted(set(manifesto.arquivos) - achados)
+    _recusar(sobram, "não está no manifesto", "não estão no manifesto", "a mais")
+    _recusar(
+        faltam, "está no manifesto e não na pasta", "estão no manifesto e não na pasta", "a menos"
+    )
+    feito, total, mudados = 0, manifesto.soma(), []
+
+    def avanco(n: int) -> None:
+        nonlocal feito
+        feito += n
+        progresso("conferindo o pacote", feito, total)
+
+    for nome, esperado in manifesto.arquivos.items():
+        arquivo = pasta / nome
+        # O tamanho já denuncia uma cópia cortada, sem ler nada.
+        if arquivo.stat().st_size != esperado.bytes or sha256(arquivo, avanco) != esperado.sha256:
+            mudados.append(nome)
+    _recusar(mudados, "não tem o sha256 do manifesto", "não têm o sha256 do manifesto", "mudado")
+    return manifesto
+
+
+def listar(pasta: Path) -> Iterable[str]:
+    """Os caminhos (com /) dos arquivos da pasta, menos o lixo do sistema.
+
+    Erros: `ErroDoUsuario` se houver um link simbólico, para onde quer que aponte.
+    """
+    juncao = getattr(os.path, "isjunction", lambda _: False)  # no Windows, a partir do 3.12
+    for raiz, pastas, arquivos in os.walk(pasta):
+        # Na raiz, o que o sistema largou no pen drive não conta; os ._x são do macOS, em toda parte.
+        topo = Path(raiz) == pasta
+        fora = {n for n in [*pastas, *arquivos] if n.startswith("._")}
+        fora |= {n for n in [*pastas, *arquivos] if topo and n.casefold() in _DO_SISTEMA}
+        fora |= {n for n in arquivos if n.casefold() in (".ds_store", "thumbs.db", "desktop.ini")}
+        pastas[:] = [n for n in pastas if n not in fora]
+        for nome in [*pastas, *(n for n in arquivos if n not in fora)]:
+            caminho = os.path.join(raiz, nome)
+            relativo = Path(caminho).relative_to(pasta).as_posix()
+            if os.path.islink(caminho) or juncao(caminho):
+                raise ErroDoUsuario(
+                    f"O pacote tem um atalho (link simbólico): {relativo}.",
+                    f"Ele aponta para {os.path.realpath(caminho)}, e um pacote só tem arquivos seus.",
+                    "Não o use: peça outra cópia do pacote a quem o montou.",
+                )
+            if nome not in pastas:
+                yield relativo
+
+
+def _recusar(nomes: list[str], um: str, varios: str, rotulo: str) -> None:
+    if not nomes:
+        return
+    lista = ", ".join(nomes[:3]) + (f" e mais {len(nomes) - 3}" if len(nomes) > 3 else "")
+    quantos = (
+        f"arquivo {rotulo}" if len(nomes) == 1 else f"{inteiro(len(nomes))} arquivos: {rotulo}"
+    )
+    raise ErroDoUsuario(
+        f"O pacote não confere ({quantos}).",
+        f"{lista}: {um if len(nomes) == 1 else varios}.",
+        "Nada foi instalado. "
+        + (
+            "Tire da pasta do pacote o que não é dele e rode de novo."
+            if rotulo == "a mais"
+            else "Copie o pacote de novo de quem o montou, e ejete o pen drive antes de tirá-lo."
+        ),
+    )
+
+
+# --- copiar ------------------------------------------------------------------------------
+
+
+def copiar(
+    origem: Path, destino: Path, avanco: Callable[[int], None], esperado: Arquivo | None = None
+) -> Arquivo:
+    """Copia para `destino`, inteiro ou nada, e devolve tamanho e sha256 do que foi escrito.
+
+    Com `esperado`, uma cópia que saia diferente é recusada. Erros: `ErroDoUsuario` (disco cheio,
+    FAT32, sem permissão, sha256 errado).
+    """
+    parcial = destino.with_name(destino.name + PARCIAL)
+    try:
+        destino.parent.mkdir(parents=True, exist_ok=True)
+        soma, n = hashlib.sha256(), 0
+        with origem.open("rb") as de, parcial.open("wb") as para:
+            while bloco := de.read(_BLOCO):
+                para.write(bloco)
+                soma.update(bloco)
+                n += len(bloco)
+                avanco(len(bloco))
+            para.flush()
+            os.fsync(para.fileno())  # um pen drive arrancado cedo perde o que ainda não desceu
+        feito = Arquivo(n, soma.hexdigest())
+        if esperado not in (None, feito):
+            raise ErroDoUsuario(
+                f"A cópia de {origem.name} saiu diferente do manifesto.",
+                "O arquivo mudou, ou a leitura falhou, depois da conferência.",
+                "Rode de novo; se repetir, o pen drive está com defeito.",
+            )
+        os.replace(parcial, destino)
+    except OSError as erro:
+        raise erro_de_disco(erro, destino, origem.stat().st_size) from None
+    finally:
+        with contextlib.suppress(OSError):
+            parcial.unlink()
+    return feito
+
+
+def ja_esta(destino: Path, esperado: Arquivo) -> bool:
+    """True se `destino` já é, byte a byte, o arquivo esperado."""
+    return (
+        destino.is_file()
+        and not destino.is_symlink()
+        and destino.stat().st_size == esperado.bytes
+        and sha256(destino) == esperado.sha256
+    )
+
+
+def erro_de_disco(erro: OSError, destino: Path, tamanho: int) -> ErroDoUsuario:
+    """O erro do sistema em palavras: disco cheio (quanto falta), arquivo grande demais, sem licença."""
+    if erro.errno in (28, 122):
+        return sem_espaco(destino.parent, tamanho)
+    if erro.errno == 27 or tamanho > TETO_FAT32:
+        return ErroDoUsuario(
+            f"{destino.name} não cabe neste sistema de arquivos.",
+            f"São {megabytes(tamanho)}, e um pen drive em FAT32 guarda arquivos de até 4 GB.",
+            "Formate o pen drive em exFAT (apaga o que há nele), ou leve menos modelos.",
+        )
+    return ErroDoUsuario(
+        f"Não consegui gravar {destino}.",
+        f"O sistema respondeu: {erro.strerror or erro}.",
+        "Confira se a pasta aceita arquivos (o pen drive pode estar travado para escrita).",
+    )
+
+
+def sem_espaco(pasta: Path, falta_escrever: int, livre: int | None = None) -> ErroDoUsuario:
+    """O erro de disco cheio, com quanto falta. `livre` é medido agora, se não vier."""
+    if livre is None:
+        livre = espaco_livre(pasta)
+    falta = falta_escrever - livre
+    if falta > 0:
+        por_que = f"Faltam escrever {_mb_ou_kb(falta_escrever)} e há {_mb_ou_kb(livre)} livres: "
+        por_que += f"faltam {_mb_ou_kb(falta)}."
+    else:
+        # O sistema recusou um pedaço que, pela conta, caberia: não se inventa quanto falta.
+        por_que = f"O disco encheu durante a gravação; agora há {_mb_ou_kb(livre)} livres."
+    return ErroDoUsuario(
+        f"Não cabe em {pasta}.",
+        por_que,
+        "Libere espaço e rode de novo (o que já foi copiado se aproveita), "
+        "ou leve menos com --modelos e --sem-wheels.",
+    )
+
+
+def _mb_ou_kb(n: int) -> str:
+    # Num disco quase cheio a conta é pequena, e “faltam 0,0 MB” não diz nada.
+    return megabytes(n) if n >= 100_000 else f"{-(-n // 1000)} kB"
+
+
+def espaco_livre(pasta: Path) -> int:
+    """Bytes livres no disco da pasta, que pode ainda não existir."""
+    import shutil
+
+    while not pasta.exists() and pasta != pasta.parent:
+        pasta = pasta.parent
+    return shutil.disk_usage(pasta).free
