@@ -18,8 +18,8 @@ import numpy as np
 
 import gpt2_plantado as plantado
 from comum import RAIZ
-from nucleo.contas import arquitetura
 from nucleo.modelos import fontes, listas
+from nucleo.modelos.tamanhos import TAMANHOS
 
 PASTA = Path(tempfile.gettempdir()) / "lab-embeddings-bench"
 DESVIO = 0.9  # tamanho do deslocamento de uma categoria, em normas da primeira palavra
@@ -91,7 +91,7 @@ def so_tabelas(nome: str) -> tuple[Path, Path]:
 
 
 def _construir_tabelas(casa: Path, nome: str) -> None:
-    t = arquitetura.TAMANHOS[nome]
+    t = TAMANHOS[nome]
     formas = plantado.formas_gpt2(t.n_layer, t.n_embd)
     valores = {
         n: tabela_sorteada(*formas[n], semente=i)

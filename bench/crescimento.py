@@ -14,8 +14,8 @@ import tempfile
 
 import checkpoint
 from comum import RAIZ, Assunto, Medida, executar
-from nucleo.contas import arquitetura
 from nucleo.modelos import tensores
+from nucleo.modelos.tamanhos import TAMANHOS
 
 FOLGA = 1e6  # bytes: o cabeçalho e as páginas inteiras das pontas; um bloco do small tem 28 MB
 
@@ -51,7 +51,7 @@ def bytes_das_tabelas(arquivo) -> int:
 
 def medir(rapido: bool = False) -> Assunto:
     """A lição inteira nas quatro formas, alternando."""
-    nomes = ["gpt2", "gpt2-xl"] if rapido else list(arquitetura.TAMANHOS)
+    nomes = ["gpt2", "gpt2-xl"] if rapido else list(TAMANHOS)
     execucoes: dict[str, list] = {nome: [] for nome in nomes}
     lidos: dict[str, int] = {}
     prontos = {nome: checkpoint.so_tabelas(nome) for nome in nomes}

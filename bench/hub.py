@@ -12,9 +12,9 @@ from pathlib import Path
 
 import gpt2_plantado as plantado
 from comum import RAIZ, Assunto, Medida, executar
-from nucleo.contas import arquitetura
 from nucleo.modelos import fontes
 from nucleo.modelos import hub as hub_do_laboratorio
+from nucleo.modelos.tamanhos import TAMANHOS
 from servidor_hub import Esparso, ServidorHub
 
 # O tokenizador e os blocos não entram aqui: só se contam bytes.
@@ -24,7 +24,7 @@ SEM_REDE = {"HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1", "NO_PROXY": "127.0
 def publicar(servidor: ServidorHub) -> dict[str, int]:
     """Põe os quatro GPT-2 no servidor; devolve {nome: bytes do arquivo}."""
     tamanhos = {}
-    for nome, t in arquitetura.TAMANHOS.items():
+    for nome, t in TAMANHOS.items():
         formas = plantado.formas_gpt2(t.n_layer, t.n_embd)
         bruto, _, total = plantado.cabecalho(formas)
         servidor.publicar(fontes.GPT2[nome], "model.safetensors", Esparso(total, {0: bruto}))
@@ -70,7 +70,7 @@ def tabela_dos_quatro(servidor: ServidorHub, casa: Path) -> tuple[float, int]:
     licao = [str(RAIZ / "lab" / "02_embeddings.py"), "--modelo", "mini", "--secao", "8"]
     executar([*licao, "--saida", str(casa / "saida")], ambiente)
     vistos = json.loads(executar(["-c", _TOTAIS], ambiente).saida.splitlines()[-1])
-    publicados = {nome: t.publicado for nome, t in arquitetura.TAMANHOS.items()}
+    publicados = {nome: t.publicado for nome, t in TAMANHOS.items()}
     assert vistos == publicados, (vistos, publicados)
     return time.perf_counter() - inicio, servidor.bytes_enviados()
 

@@ -16,8 +16,9 @@ import sys
 from pathlib import Path
 
 import comum
-from aula import Analisador, rodar_com_erros_gentis  # comum pôs lab/ no caminho
 from comum import Assunto, Criterio
+from palco.erros import rodar_com_erros_gentis
+from palco.opcoes import Analisador
 
 ASSUNTOS = ("licao", "licoes", "crescimento", "hub", "vizinhos", "analogias", "rope", "treino")
 
@@ -167,7 +168,7 @@ def main() -> int:
 
     from rich.console import Console
 
-    from nucleo.base.caderno import preparar_fluxos
+    from palco.tela import preparar_fluxos
 
     preparar_fluxos()
     console = Console(width=None if sys.stdout.isatty() else 120)

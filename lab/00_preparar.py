@@ -29,17 +29,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from aula import (
-    Analisador,
-    barra_de_progresso,
-    com_este_python,
-    inteiro_entre,
-    rodar_com_erros_gentis,
-)
+from aula import inteiro_entre
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import megabytes
 from nucleo.sala import maquina
 from nucleo.sala.pacote import PLATAFORMAS, PYTHONS
+from palco.erros import com_este_python, rodar_com_erros_gentis
+from palco.opcoes import Analisador
+from palco.tela import barra_de_progresso
 
 MODELOS = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "smollm2", "mini")
 

@@ -50,11 +50,11 @@ import numpy as np
 
 from nucleo.base.caderno import Conferencia
 from nucleo.base.unidades import contado, decimal, inteiro
-from nucleo.contas import arquitetura, entrada, vetores
+from nucleo.contas import amarracao, arquitetura, vetores
 from nucleo.contas import tabela_posicoes as posicao
 from nucleo.licoes import l02_embeddings as exp
 from nucleo.licoes import l02_embeddings_figuras as fig
-from nucleo.modelos import fontes, gpt2_medido, listas
+from nucleo.modelos import fontes, gpt2_medido, listas, pontas
 from nucleo.modelos.memoria import Memoria
 
 modelo = aula.abrir_modelo()
@@ -99,7 +99,7 @@ if aula.secao(1):
     onehots = exp.conferir_onehot(frase, modelo.V)
     aula.conferir("1_onehot", "Distância entre one-hots: √2", onehots, lambda x: decimal(x, 6))
     aula.repare("todas as palavras ficam igualmente longe: o one-hot sabe quem é, não o que é.")
-    aula.codigo(entrada.onehot)
+    aula.codigo(vetores.onehot)
 
 # %% 2 · A ideia: dar coordenadas às palavras
 if aula.secao(2):
@@ -165,7 +165,7 @@ if aula.secao(2):
 if aula.secao(3):
     # Brinquedo: 5 palavras em 3 dimensões, para ver a conta inteira.
     W = np.arange(15, dtype=np.float32).reshape(5, 3)
-    produto = entrada.onehot(3, 5) @ W  # (5,) @ (5, 3) -> (3,)
+    produto = vetores.onehot(3, 5) @ W  # (5,) @ (5, 3) -> (3,)
     aula.diga(f"Brinquedo: W = {W.astype(int).tolist()}")
     aula.diga(
         f"onehot(3)ᵀ · W = {produto.astype(int).tolist()}, e W[3] = {W[3].astype(int).tolist()}."
@@ -181,12 +181,12 @@ if aula.secao(3):
     aula.comparar("3_consulta", "onehot(i)ᵀ · W contra W[i]", buscas)
     aula.quadro("3_custo", exp.quadro_do_custo(modelo, custo))
     aula.repare(exp.frase_do_custo(modelo, custo))
-    aula.codigo(entrada.onehot, exp.custo_da_consulta)
+    aula.codigo(vetores.onehot, exp.custo_da_consulta)
 
 # %% 4 · O segundo embedding: posição
 if aula.secao(4):
     # Quem não tem wpe (RoPE) passa a vez ao mini; o nome de quem mediu vai em cada tabela.
-    dono = exp.dono_da_wpe(modelo)
+    dono = fontes.dono_da_wpe(modelo)
     if modelo.wpe is None:
         quem = "O mini, que tem, não está nesta cópia."
         if dono:
@@ -220,7 +220,7 @@ if aula.secao(4):
 
 # %% 5 · Juntando: a entrada real do modelo
 if aula.secao(5):
-    o_que, onde = entrada.partes_de_h0(modelo, frase)  # wte[ids], wpe[0…n−1]: (n, d), (n, d)
+    o_que, onde = pontas.partes_de_h0(modelo, frase)  # wte[ids], wpe[0…n−1]: (n, d), (n, d)
     h0 = o_que + onde  # (n, d) + (n, d) -> (n, d)
     quantos = contado(len(frase), "token")
     aula.diga(f"“{palavras.listas['frase']}”: {quantos}, e h₀ tem forma {h0.shape}.")
@@ -233,7 +233,7 @@ if aula.secao(5):
         aula.comparar("5_h0", "h₀ feita à mão contra a biblioteca", contra)
         forma_final, blocos = passagem.formas[-1], len(passagem.formas) - 1
         aula.diga(f"A forma atravessa os {blocos} blocos sem mudar: {h0.shape} -> {forma_final}.")
-    aula.codigo(entrada.h0)
+    aula.codigo(pontas.h0)
 
     # Somar não mistura tudo? Em muitas dimensões, dois sorteados são quase perpendiculares.
     gauss = exp.cossenos_gaussianos(modelo.d, PARES_AO_ACASO, SEMENTE)  # (pares,)
@@ -252,13 +252,13 @@ if aula.secao(6):
     aula.diga(f"No arquivo, a cabeça está **{modelo.cabeca}**: {modelo.nota_da_cabeca}.")
     passagem = biblioteca.passagem(frase)
     if passagem:
-        pontas = biblioteca.pontas()
-        aula.quadro("6_amarracao", exp.perguntas_da_amarracao(pontas))
+        duas = biblioteca.pontas()
+        aula.quadro("6_amarracao", exp.perguntas_da_amarracao(duas))
         contas = exp.conferir_logits(modelo, passagem)
         if contas:
             aula.comparar("6_logits", "logits = h_final · wteᵀ, feitos à mão", contas)
             aula.quadro("6_proximos", exp.proximos_tokens(modelo, passagem, 5))
-        aula.quadro("6_economia", exp.economia(modelo, pontas))
+        aula.quadro("6_economia", exp.economia(modelo, duas))
     aula.quadro("6_economia_gpt2", exp.economia_do_gpt2())
     aula.repare(
         "a apostila original diz “um quarto de 124 M”: junta o total de um e a parte do outro."
@@ -269,7 +269,7 @@ if aula.secao(6):
         f"No dispositivo meta os tensores têm forma e não têm memória: dois sem parentesco dão {um} "
         f"e {outro}. Endereço igual, ali, não prova nada."
     )
-    aula.codigo(entrada.amarracao)
+    aula.codigo(amarracao.amarracao)
 
 # %% 7 · O código
 if aula.secao(7):
@@ -292,7 +292,7 @@ if aula.secao(8):
     aula.codigo(arquitetura.formula)
     if gpt2_medido.parece_gpt2_small(modelo):
         pesos = gpt2_medido.conferir_pesos(modelo)
-        medidas = gpt2_medido.conferir_medidas(modelo, normas)
+        medidas = exp.conferir_medidas(modelo, normas)
         aula.comparar("8_gpt2_pesos", "É o GPT-2? Linhas contra as publicadas", pesos)
         aula.conferir("8_gpt2_medidas", "É o GPT-2? Medidas", medidas, lambda x: decimal(x, 4))
 

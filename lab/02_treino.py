@@ -54,6 +54,7 @@ from nucleo.base.caderno import Conferencia
 from nucleo.contas import arquitetura
 from nucleo.licoes import l02_treino as exp
 from nucleo.modelos import fontes
+from nucleo.modelos.tamanhos import TAMANHOS
 from nucleo.treino import mini
 from nucleo.treino import treinador as tr
 
@@ -204,7 +205,7 @@ if aula.secao(3):
         "mesmos passos; as duas matrizes da solta nascem cópias da amarrada."
     )
     # Contado da arquitetura, peça por peça. 24 % de 163 M, não de 124 M: a apostila mistura os dois.
-    pecas = arquitetura.formula(arquitetura.TAMANHOS["gpt2"])
+    pecas = arquitetura.formula(TAMANHOS["gpt2"])
     wte, amarrado = pecas["wte"], sum(pecas.values())  # |V|·d, e o modelo inteiro
     fracoes = [
         Conferencia("GPT-2: |V|·d em milhões", wte / 1e6, 38.6, 0.05),

@@ -12,9 +12,10 @@ O que fica:    outputs/99_conferir/ (relatorio.md, afirmacoes.csv, errata.md, re
 """
 
 # A linha de comando vem antes das bibliotecas pesadas: --help responde na hora.
-from aula import Aula, explicar
+from aula import Aula
 from nucleo.afirmacoes import fichas
 from nucleo.base.erros import ErroDoUsuario
+from palco.erros import explicar
 
 # %% As seções: uma por apostila de data/afirmacoes.toml, o que falta, e o resumo
 try:

@@ -11,103 +11,36 @@ saídas anteriores; qualquer outra exceção é defeito e mostra o traceback.
 """
 
 import argparse
-import difflib
 import gc
 import importlib.util
 import os
-import re
 import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
 from pathlib import Path
 
 from nucleo.base import caminhos
-from nucleo.base.caderno import Caderno, Conferencia, Quadro, conferir_pasta, preparar_fluxos
+from nucleo.base.caderno import Caderno, Conferencia, Quadro, conferir_pasta
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import cientifico, contado, decimal, inteiro
+from palco.erros import com_este_python, explicar
+from palco.opcoes import Analisador, inteiro_entre, numero_da_secao, opcao_ao_vivo  # noqa: F401 - as lições os pegam aqui
+from palco.tela import (
+    barra_de_progresso,
+    barra_de_treino,
+    curto,
+    larguras,
+    marcar,
+    medir_telas,
+    preparar_fluxos,
+    rotulado,
+)
 
 PACOTES = ("torch", "transformers", "numpy", "tokenizers")
 
 
 # --- linha de comando ------------------------------------------------------------------
-
-_EM_PORTUGUES = {
-    "usage: ": "uso: ",
-    "options": "opções",
-    "positional arguments": "argumentos",
-    "show this help message and exit": "mostra esta ajuda e sai",
-    "expected one argument": "falta o valor",
-    "expected at least one argument": "falta pelo menos um valor",
-    "expected %s argument": "espera %s valor",
-    "expected %s arguments": "espera %s valores",
-    "unrecognized arguments: %s": "não conheço: %s",
-    "invalid %(type)s value: %(value)r": "valor inválido: %(value)r (%(type)s)",
-    "invalid choice: %(value)r (choose from %(choices)s)": "%(value)r não é uma opção; escolha entre %(choices)s",
-    "the following arguments are required: %s": "falta dizer: %s",
-    "argument %(argument_name)s: %(message)s": "%(argument_name)s: %(message)s",
-    "not allowed with argument %s": "não combina com %s",
-    "ambiguous option: %(option)s could match %(matches)s": "%(option)s pode ser %(matches)s: escreva inteiro",
-    "ignored explicit argument %r": "não recebe valor (veio %r)",
-}
-
-
-def _traduzir(texto: str) -> str:
-    return _EM_PORTUGUES.get(texto, texto)
-
-
-class Analisador(argparse.ArgumentParser):
-    """O argparse com as mensagens em português e o formato de erro da casa.
-
-    `pasta` é onde está o programa, para a dica que manda ver a ajuda.
-    """
-
-    def __init__(self, *a, pasta: str = "lab", **k):
-        self.pasta = pasta
-        # O argparse busca as próprias frases por esta função; é o único lugar de traduzi-las.
-        argparse._ = _traduzir
-        argparse.ngettext = lambda um, varios, n: _traduzir(um if n == 1 else varios)
-        k.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(*a, **k)
-
-    def error(self, message: str):
-        """Uma mensagem do argparse como `ErroDoUsuario`, com a opção mais parecida na dica."""
-        sugestao = f"Veja as opções com:  python {self.pasta}/{self.prog} --help"
-        desconhecida = re.search(r"não conheço: (--[\w-]+)", message)
-        if desconhecida:
-            todas = [o for acao in self._actions for o in acao.option_strings]
-            perto = difflib.get_close_matches(desconhecida[1], todas, 1)
-            if perto:
-                sugestao = f"Quis dizer {perto[0]}?  {sugestao}"
-        raise ErroDoUsuario("Não entendi a linha de comando.", message, sugestao)
-
-
-def inteiro_entre(menor: int, maior: int) -> Callable[[str], int]:
-    """Um tipo de argparse: inteiro de `menor` a `maior`, com mensagem em português."""
-
-    def tipo(texto: str) -> int:
-        try:
-            n = int(texto)
-        except ValueError:
-            n = None
-        if n is None or not menor <= n <= maior:
-            raise argparse.ArgumentTypeError(
-                f"esperava um número inteiro de {menor} a {maior}, e veio {texto!r}"
-            )
-        return n
-
-    return tipo
-
-
-def opcao_ao_vivo(analisador: argparse.ArgumentParser) -> None:
-    """Acrescenta --ao-vivo, para as lições que lembram o que a biblioteca respondeu (nucleo.modelos.memoria)."""
-    analisador.add_argument(
-        "--ao-vivo",
-        action="store_true",
-        default=os.environ.get("LAB_AO_VIVO", "0") not in ("", "0"),
-        help="pergunta ao transformers agora, mesmo o que ele já respondeu",
-    )
 
 
 # --- a aula ----------------------------------------------------------------------------
@@ -164,7 +97,7 @@ class Aula:
         analisador.add_argument(
             "--secao",
             action="append",
-            type=_numero_da_secao,
+            type=numero_da_secao,
             choices=list(self.secoes),
             help="roda só esta seção (pode repetir)",
         )
@@ -242,7 +175,7 @@ class Aula:
         modelo aprendeu até ali; o segundo sai da lição.
         """
         total = treino.receita.passos
-        with _barra_de_treino(self._erros, rotulo, total) as avancar:
+        with barra_de_treino(self._erros, rotulo, total) as avancar:
             passos = treino.passos()
             while True:
                 try:
@@ -266,9 +199,9 @@ class Aula:
     def _regua(self, titulo: str, estilo: str, lado: str) -> None:
         # O rich corta o título que não cabe na linha; aqui ele quebra e fica sem o traço.
         if len(titulo) + 4 <= self._console.width:
-            self._console.rule(_marcar(titulo, estilo), align=lado)
+            self._console.rule(marcar(titulo, estilo), align=lado)
         else:
-            self._console.print(_marcar(titulo, estilo))
+            self._console.print(marcar(titulo, estilo))
 
     # --- o que se mostra ---
 
@@ -296,12 +229,12 @@ class Aula:
     def diga(self, texto: str) -> None:
         """Um parágrafo, em Markdown leve (**negrito** e `código`), na tela e no relatório."""
         texto = com_este_python(texto)
-        self._console.print(_marcar(texto))
+        self._console.print(marcar(texto))
         self.caderno.blocos.append(texto)
 
     def repare(self, texto: str) -> None:
         """A frase que diz o que notar na tabela ou figura que acabou de passar."""
-        self._console.print(_rotulado("Repare:", "bold magenta", texto))
+        self._console.print(rotulado("Repare:", "bold magenta", texto))
         self.caderno.blocos.append(f"> **Repare:** {texto}")
 
     def tabela(
@@ -340,13 +273,13 @@ class Aula:
         from rich.text import Text
 
         self._console.print()
-        self._console.print(_marcar(titulo, "bold"))
-        larguras = _larguras(nomes, linhas, numericas, self._console.width)
-        if larguras:
+        self._console.print(marcar(titulo, "bold"))
+        colunas = larguras(nomes, linhas, numericas, self._console.width)
+        if colunas:
             desenho = Table(
                 box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True
             )
-            for nome, numerica, largura in zip(nomes, numericas, larguras, strict=True):
+            for nome, numerica, largura in zip(nomes, numericas, colunas, strict=True):
                 lado = "right" if numerica else "left"
                 desenho.add_column(nome, justify=lado, overflow="fold", width=largura)
             for linha in linhas:
@@ -414,13 +347,13 @@ class Aula:
 
         graficos = preguica.modulo("nucleo.base.graficos")
         self.caderno.figura(id_, graficos.png(desenhar(*argumentos)), alt)
-        self._console.print(_rotulado("Figura:", "green", f"{id_}.png — {alt}"))
+        self._console.print(rotulado("Figura:", "green", f"{id_}.png — {alt}"))
 
     def guardar(self, nome: str, conteudo: bytes, o_que: str) -> None:
         """Guarda um arquivo que não é tabela nem figura; `o_que` diz para que ele serve."""
         self.caderno.arquivos[nome] = conteudo
         self.caderno.blocos.append(f"[{nome}]({nome}): {o_que}")
-        self._console.print(f"[green]Arquivo:[/] {nome} — {_marcar(o_que)}", highlight=False)
+        self._console.print(f"[green]Arquivo:[/] {nome} — {marcar(o_que)}", highlight=False)
 
     def resultado(
         self, id_: str, valor, unidade: str = "", modelo: str | None = None, **mais
@@ -465,19 +398,19 @@ class Aula:
                 f"Contas conferidas: {certas} de {len(self.conferencias)}.", highlight=False
             )
         for c in falhas:
-            self._console.print(_rotulado("Não confere:", "bold red", c.nome))
+            self._console.print(rotulado("Não confere:", "bold red", c.nome))
         fizemos = contado(tabelas, "tabela")
         if figuras:
             fizemos += " e " + contado(figuras, "figura")
         self._console.print(
-            f"{fizemos} em {_curto(self.pasta)} (comece por relatorio.md) · {decimal(segundos, 1)} s",
+            f"{fizemos} em {curto(self.pasta)} (comece por relatorio.md) · {decimal(segundos, 1)} s",
             highlight=False,
         )
         if self.args.secao and not self.args.saida:
             inteira = self.pasta.parent
-            onde = f"a lição inteira, sem --secao, grava em {_curto(inteira)}"
+            onde = f"a lição inteira, sem --secao, grava em {curto(inteira)}"
             if (inteira / "relatorio.md").is_file():
-                onde = f"o relatório completo continua em {_curto(inteira)}"
+                onde = f"o relatório completo continua em {curto(inteira)}"
             self._console.print(f"Só as seções pedidas: {onde}.", highlight=False)
         sys.excepthook = sys.__excepthook__
 
@@ -491,222 +424,9 @@ class Aula:
             raise SystemExit(codigo)
 
 
-def explicar(erro: BaseException) -> int | None:
-    """Mostra o erro que não é defeito nosso e devolve o código de saída; None se for defeito."""
-    if isinstance(erro, ModuleNotFoundError):
-        erro = _falta_pacote(erro) or erro
-    if isinstance(erro, ErroDoUsuario):
-        mostrar_erro(erro)
-        return 2
-    if isinstance(erro, KeyboardInterrupt):
-        sys.stderr.write("\nInterrompido. As saídas da última execução completa não mudaram.\n")
-        return 130
-    if isinstance(erro, OSError) and erro.errno in (28, 122) and erro.filename is None:
-        # A própria tela era um arquivo, num disco cheio.
-        mostrar_erro(
-            ErroDoUsuario(
-                "Não consegui escrever a saída da tela.",
-                "O destino (um arquivo?) está num disco cheio.",
-                "Libere espaço, ou mande a saída para outro lugar.",
-            )
-        )
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-        return 2
-    if isinstance(erro, BrokenPipeError):
-        # Quem lia (head, less) foi embora: não há a quem reclamar.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-    return None
-
-
-def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
-    # Só os pacotes que nós pedimos: um módulo nosso que sumiu é defeito, com traceback.
-    pedidos = (caminhos.RAIZ / "requirements.txt").read_text(encoding="utf-8").casefold()
-    raiz = (erro.name or "").split(".")[0]
-    # O módulo e o pacote têm nomes diferentes.
-    nomes = {
-        "sklearn": "scikit-learn",
-        "markdown_it": "markdown-it-py",
-        "mdit_py_plugins": "mdit-py-plugins",
-        "math_core": "math-core",
-    }
-    raiz = nomes.get(raiz, raiz)
-    if not re.search(rf"^{re.escape(raiz.casefold())}\b", pedidos, re.M) or not raiz:
-        return None
-    fazer = "Rode  make preparar  e use o Python de .venv; sem make, veja no README “sem make”."
-    venv = caminhos.RAIZ / ".venv"
-    for python in (venv / "bin" / "python", venv / "Scripts" / "python.exe"):
-        if python.is_file() and python != Path(sys.executable):
-            fazer = f"Use o Python do laboratório:  {python.relative_to(caminhos.RAIZ)} lab/…"
-    return ErroDoUsuario(
-        f"Falta o pacote {raiz}.",
-        f"Este Python ({sys.executable}) não tem o que o laboratório usa.",
-        fazer,
-    )
-
-
-def mostrar_erro(erro: ErroDoUsuario) -> None:
-    """As três partes do erro em stderr: o que houve, por quê, o que digitar agora."""
-    preparar_fluxos()
-    fazer = com_este_python(erro.o_que_fazer)
-    sys.stderr.write(f"\n✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {fazer}\n")
-
-
-def com_este_python(texto: str) -> str:
-    """Troca o "python" dos comandos pelo que está rodando: o que se copia da tela funciona.
-
-    No ambiente do laboratório, visto da raiz, vira .venv/bin/python (ou .venv\\Scripts\\python).
-    """
-    atual = Path(sys.executable)
-    nome = "python"
-    if caminhos.RAIZ / ".venv" in atual.parents:
-        nome = str(atual.relative_to(caminhos.RAIZ)).removesuffix(".exe")
-    return re.sub(r"\bpython (?=(?:lab|bench)[/\\]|-m pip)", lambda _: f"{nome} ", texto)
-
-
-def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:
-    """Roda `funcao` e devolve o código de saída, com as mesmas regras da `Aula`."""
-    preparar_fluxos()
-    try:
-        return int(funcao() or 0)
-    except BaseException as erro:
-        codigo = explicar(erro)
-        if codigo is None:
-            raise
-        return codigo
-
-
-def barra_de_progresso(console=None):
-    """Contexto que dá uma função `progresso(o_que, feito, total)` e desenha uma barra em stderr."""
-    return _Barra(console or medir_telas()[1])
-
-
-class _Barra:
-    # Uma barra por coisa que demora; sem terminal, uma linha de aviso e nada mais.
-    def __init__(self, console):
-        self._console, self._progresso, self._tarefas = console, None, {}
-
-    def __enter__(self):
-        return self._avancar
-
-    def _avancar(self, o_que: str, feito: int, total: int) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        if o_que not in self._tarefas and not self._console.is_terminal:
-            self._console.print(f"{o_que}…", highlight=False)
-            self._tarefas[o_que] = None
-        if not self._console.is_terminal:
-            return
-        if self._progresso is None:
-            self._progresso = Progress(
-                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
-                TimeRemainingColumn(), console=self._console, transient=True,
-            )  # fmt: skip
-            self._progresso.start()
-        if o_que not in self._tarefas:
-            self._tarefas[o_que] = self._progresso.add_task(o_que, total=total)
-        self._progresso.update(self._tarefas[o_que], completed=feito)
-
-    def __exit__(self, *_):
-        if self._progresso:
-            self._progresso.stop()
-
-
-@contextmanager
-def _barra_de_treino(console, rotulo: str, total: int):
-    # Dá uma função avancar(passo, texto). Sem terminal, uma linha de aviso e nada mais.
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    if not console.is_terminal:
-        console.print(f"{rotulo}: {inteiro(total)} passos…", highlight=False)
-        yield lambda passo, texto: None
-        return
-    colunas = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*colunas, console=console, transient=True) as barra:
-        tarefa = barra.add_task(rotulo, total=total)
-        yield lambda passo, texto: barra.update(tarefa, completed=passo, description=texto)
-
-
-def medir_telas():
-    """Os consoles do rich, (stdout, stderr), na largura da tela ou da variável COLUMNS."""
-    from rich.console import Console
-
-    # Sem terminal (arquivo, pipe) o rich supõe 80 colunas; 100 deixa as tabelas respirarem.
-    pedida = os.environ.get("COLUMNS", "")
-    largura = None if sys.stdout.isatty() and not pedida else 100
-    if pedida.isdecimal() and int(pedida):
-        largura = max(20, min(int(pedida), 400))  # fora disso não é uma tela
-    return Console(width=largura), Console(stderr=True, width=largura)
-
-
-def _larguras(
-    nomes: list[str], linhas: list[list[str]], numericas: list[bool], tela: int
-) -> list[int] | None:
-    # A largura de cada coluna, sem cortar número nem palavra; None se nem apertada a tabela cabe.
-    def palavras(texto: str) -> int:
-        return max(map(len, texto.split()), default=1)
-
-    celulas = list(zip(*linhas, strict=True)) or [()] * len(nomes)
-    minimos, cheias = [], []
-    for nome, coluna, numerica in zip(nomes, celulas, numericas, strict=True):
-        # Números e textos curtos (tokens entre aspas) não se partem; textos longos, só entre palavras.
-        inteiras = [len(c) if numerica or len(c) <= 16 else palavras(c) for c in coluna]
-        minimos.append(max(palavras(nome), *inteiras, 1))
-        cheias.append(max(len(nome), *map(len, coluna), 1))
-    # A moldura SIMPLE_HEAD gasta duas casas por coluna.
-    sobra = tela - 2 * len(nomes) - sum(minimos)
-    if sobra < 0:
-        return None
-    while sobra > 0:
-        # Cada casa que sobra vai para a coluna mais longe de caber inteira.
-        falta = [cheia - minimo for cheia, minimo in zip(cheias, minimos, strict=True)]
-        i = max(range(len(falta)), key=falta.__getitem__)
-        if falta[i] == 0:
-            break
-        minimos[i] += 1
-        sobra -= 1
-    return minimos
-
-
-def _marcar(texto: str, estilo: str = ""):
-    # Markdown leve -> Text do rich, pedaço por pedaço. Nada do texto vira marcação: colchetes e
-    # barras de um caminho do Windows chegam à tela como são.
-    from rich.text import Text
-
-    saida = Text(style=estilo)
-    for parte in re.split(r"(\*\*\S.*?\*\*|`[^`]+`)", texto):
-        if len(parte) > 4 and parte.startswith("**") and parte.endswith("**"):
-            saida.append(parte[2:-2], "bold")
-        elif len(parte) > 2 and parte.startswith("`") and parte.endswith("`"):
-            saida.append(parte[1:-1], "cyan")
-        else:
-            saida.append(parte)
-    return saida
-
-
-def _rotulado(rotulo: str, estilo: str, texto: str):
-    from rich.text import Text
-
-    return Text.assemble((rotulo, estilo), " ", _marcar(texto))
-
-
-def _numero_da_secao(texto: str) -> int | str:
-    return int(texto) if texto.isdecimal() else texto
-
-
 def _sim(valor: bool) -> str:
     return "sim" if valor else "NÃO"
 
 
 def _tolerancia(valor: float) -> str:
     return "exato" if valor == 0 else cientifico(valor, 0)
-
-
-def _curto(pasta: Path) -> str:
-    try:
-        nome = pasta.resolve().relative_to(Path.cwd()).as_posix()
-    except (ValueError, OSError):
-        nome = str(pasta)
-    from rich.markup import escape
-
-    return escape(nome.encode("utf-8", "replace").decode())

@@ -22,7 +22,6 @@ import threading
 import time
 from pathlib import Path
 
-from aula import Analisador, com_este_python, explicar, medir_telas, rodar_com_erros_gentis
 from nucleo.base import caminhos
 from nucleo.paginas.resultados import (
     FALHOU,
@@ -34,6 +33,9 @@ from nucleo.paginas.resultados import (
     ler_resultado,
     placar,
 )
+from palco.erros import com_este_python, explicar, rodar_com_erros_gentis
+from palco.opcoes import Analisador
+from palco.tela import medir_telas
 
 AQUI = Path(__file__).resolve().parent
 # A preparação já rodou antes; exercícios perguntam, e aqui ninguém responde.

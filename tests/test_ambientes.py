@@ -260,7 +260,7 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 for arquivo in Path(sys.argv[1]).rglob("*.py"):
     compile(arquivo.read_text(encoding="utf-8"), str(arquivo), "exec")
-from nucleo import erros, saida, trava, unidades
+from nucleo.base import erros, trava, unidades
 from nucleo.base.caderno import Caderno, conferir_pasta
 for n in (1, 2):
     c = Caderno("x", "Título")

@@ -22,6 +22,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from conftest import LAB, RAIZ
 from nucleo.afirmacoes import citar as ap
 from nucleo.afirmacoes import guardados
+from nucleo.base.erros import ErroDoUsuario
 
 pytestmark = pytest.mark.unit
 
@@ -287,16 +288,16 @@ class Lido(BaseException):
 
 def aceita(comando, monkeypatch):
     """Passa o comando pelo analisador verdadeiro do script, sem rodar o resto dele."""
-    import aula
+    from palco.opcoes import Analisador
 
     script, *opcoes = shlex.split(comando.removeprefix("python "))
-    original = aula.Analisador.parse_args
+    original = Analisador.parse_args
 
     def so_ler(self, *a, **k):
         original(self, *a, **k)
         raise Lido
 
-    monkeypatch.setattr(aula.Analisador, "parse_args", so_ler)
+    monkeypatch.setattr(Analisador, "parse_args", so_ler)
     monkeypatch.setattr(sys, "argv", [script, *opcoes])
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
@@ -304,7 +305,7 @@ def aceita(comando, monkeypatch):
         runpy.run_path(str(RAIZ / script), run_name="__main__")
     except Lido:
         return True
-    except (aula.ErroDoUsuario, SystemExit):
+    except (ErroDoUsuario, SystemExit):
         return False
     raise AssertionError(f"{comando} não leu a linha de comando")
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from nucleo.contas import arquitetura, entrada
+from nucleo.contas import amarracao, arquitetura
 from nucleo.licoes import l02_embeddings as exp
+from nucleo.modelos.tamanhos import TAMANHOS, Tamanho
 
 pytestmark = pytest.mark.unit
 
@@ -17,10 +18,10 @@ PUBLICADO = {
 
 @pytest.mark.parametrize("nome", PUBLICADO)
 def test_total_publicado_e_peca_por_peca(nome):
-    t = arquitetura.TAMANHOS[nome]
+    t = TAMANHOS[nome]
     assert t.publicado == PUBLICADO[nome]
-    assert sum(arquitetura.contar(nome).values()) == PUBLICADO[nome]
-    assert arquitetura.contar(nome) == arquitetura.formula(t)
+    assert sum(arquitetura.contar(t).values()) == PUBLICADO[nome]
+    assert arquitetura.contar(t) == arquitetura.formula(t)
 
 
 def test_contagem_nao_le_peso_nenhum():
@@ -30,7 +31,7 @@ def test_contagem_nao_le_peso_nenhum():
     # A conta de um modelo pequeno, de verdade na memória, sai igual pela mesma fórmula.
     config = GPT2Config(n_layer=2, n_embd=24, n_head=2, vocab_size=101, n_positions=17)
     real = sum(p.numel() for p in GPT2LMHeadModel(config).parameters())
-    t = arquitetura.Tamanho("x", 2, 24, 2, 0, vocab=101, n_ctx=17)
+    t = Tamanho("x", 2, 24, 2, 0, vocab=101, n_ctx=17)
     assert sum(arquitetura.formula(t).values()) == real
     with torch.device("meta"):
         assert GPT2LMHeadModel(config).transformer.wte.weight.is_meta
@@ -45,7 +46,7 @@ def test_partes_de_wte_no_modelo_amarrado_e_no_solto():
 
 
 def test_tamanho_das_tabelas_do_xl_em_mb_e_mib():
-    quadro, conferencias = exp.tamanhos({n: arquitetura.contar(n) for n in arquitetura.TAMANHOS})
+    quadro, conferencias = exp.tamanhos({n: arquitetura.contar(TAMANHOS[n]) for n in TAMANHOS})
     xl = dict(zip(quadro.colunas, next(x for x in quadro.linhas if x[0] == "gpt2-xl"), strict=True))
     # 4 · (50257 + 1024) · 1600 bytes, à mão.
     assert xl["MB"] == pytest.approx(328.2, abs=0.05) and xl["MiB"] == pytest.approx(
@@ -55,7 +56,7 @@ def test_tamanho_das_tabelas_do_xl_em_mb_e_mib():
 
 
 def test_wte_e_a_maior_matriz_isolada_nos_quatro():
-    for t in arquitetura.TAMANHOS.values():
+    for t in TAMANHOS.values():
         assert arquitetura.maior_matriz(t) == ("wte", (50257, t.n_embd))
 
 
@@ -65,7 +66,7 @@ def test_parametro_desconhecido_na_arquitetura_e_defeito(monkeypatch):
     )
     arquitetura.contar.cache_clear()
     with pytest.raises(RuntimeError, match="wpe"):
-        arquitetura.contar("gpt2")
+        arquitetura.contar(TAMANHOS["gpt2"])
     arquitetura.contar.cache_clear()
 
 
@@ -79,10 +80,10 @@ def test_meta_nao_prova_amarracao():
     """Caso 51: no meta, dois tensores sem parentesco têm o mesmo data_ptr; recusamos."""
     import torch
 
-    assert entrada.endereco_no_meta() == (0, 0)
+    assert amarracao.endereco_no_meta() == (0, 0)
     a = torch.nn.Parameter(torch.empty(2, 2, device="meta"))
     with pytest.raises(ValueError, match="meta"):
-        entrada.amarracao(a, a)
+        amarracao.amarracao(a, a)
 
 
 def test_amarracao_distingue_a_mesma_matriz_de_uma_copia():
@@ -92,8 +93,8 @@ def test_amarracao_distingue_a_mesma_matriz_de_uma_copia():
     copia = torch.nn.Parameter(a.detach().clone())
     vista = torch.nn.Parameter(a.data)  # outro objeto, a mesma memória (casos 53 e 54)
     antes = a.detach().clone()
-    assert entrada.amarracao(a, a) == entrada.Amarracao(True, True, True, True)
-    assert entrada.amarracao(a, vista) == entrada.Amarracao(False, True, True, True)
-    assert not entrada.amarracao(a, copia).amarrada
-    assert not entrada.amarracao(a, torch.nn.Parameter(torch.randn(4, 3))).amarrada
+    assert amarracao.amarracao(a, a) == amarracao.Amarracao(True, True, True, True)
+    assert amarracao.amarracao(a, vista) == amarracao.Amarracao(False, True, True, True)
+    assert not amarracao.amarracao(a, copia).amarrada
+    assert not amarracao.amarracao(a, torch.nn.Parameter(torch.randn(4, 3))).amarrada
     assert torch.equal(a, antes)  # a mudança de teste foi desfeita

@@ -14,7 +14,7 @@ LICAO = "02_embeddings.py"
 
 @pytest.fixture
 def analisador():
-    from aula import Analisador, inteiro_entre
+    from palco.opcoes import Analisador, inteiro_entre
 
     p = Analisador(prog="x.py")
     p.add_argument("--top", type=inteiro_entre(1, 100))
@@ -54,14 +54,14 @@ def test_opcao_parecida_e_sugerida(analisador):
 
 @pytest.mark.unit
 def test_barra_e_marcacao():
-    from aula import _marcar
+    from palco.tela import marcar
 
-    marcado = _marcar("**a** e `b` [c]")
+    marcado = marcar("**a** e `b` [c]")
     assert marcado.plain == "a e b [c]"
     assert [(t.start, t.end, t.style) for t in marcado.spans] == [(0, 1, "bold"), (4, 5, "cyan")]
     # Caminhos do Windows, colchetes e sinais soltos chegam à tela como são.
     for texto in (r"C:\[aula]\m.", "fim" + chr(92), "a ** b", "[bold]x[/bold]", "`"):
-        assert _marcar(texto).plain == texto
+        assert marcar(texto).plain == texto
 
 
 @pytest.mark.cli
@@ -154,7 +154,7 @@ def test_matplotlib_que_falta_e_dito_mesmo_importado_so_na_hora_da_figura(achado
 @pytest.mark.unit
 @pytest.mark.parametrize(("valor", "vivo"), [(None, False), ("", False), ("0", False), ("1", True)])
 def test_variavel_do_ao_vivo(valor, vivo, monkeypatch):
-    from aula import Analisador, opcao_ao_vivo
+    from palco.opcoes import Analisador, opcao_ao_vivo
 
     monkeypatch.delenv("LAB_AO_VIVO", raising=False)
     if valor is not None:

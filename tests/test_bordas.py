@@ -18,6 +18,7 @@ from nucleo.base.caderno import Caderno
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.contas import arquitetura
 from nucleo.modelos import fontes, gpt2_medido, smollm2, tokens
+from nucleo.modelos.tamanhos import TAMANHOS
 from test_modelos import montar, salvar, tokenizador_em
 
 LICAO = "02_embeddings.py"
@@ -38,14 +39,14 @@ CELULAS = st.one_of(
 @settings(max_examples=150, deadline=None)
 def test_nenhuma_tabela_passa_da_tela_nem_perde_uma_letra(tela, colunas, linhas, dados):
     """Em qualquer largura, cabe (como tabela ou como ficha) e mostra cada célula inteira."""
-    from aula import _larguras
+    from palco.tela import larguras
 
     nomes = [f"coluna {i}" for i in range(colunas)]
     corpo = [[dados.draw(CELULAS) for _ in nomes] for _ in range(linhas)]
     numericas = [
         bool(re.fullmatch(r"-?[\d.]+", "".join(r[i] for r in corpo) or "x")) for i in range(colunas)
     ]
-    larguras = _larguras(nomes, corpo, numericas, tela)
+    larguras = larguras(nomes, corpo, numericas, tela)
     if larguras is None:
         return  # vira ficha
     assert sum(larguras) + 2 * colunas <= tela
@@ -66,7 +67,7 @@ def test_tabela_de_verdade_em_cada_largura(tela, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "argv", ["x", "--saida", str(tmp_path), "--sem-graficos"])
     a = aula.Aula("x", "Título.", {1: "um"}, usa_modelo=False)
     sys.excepthook = sys.__excepthook__
-    quadro, _ = exp.tamanhos({n: arquitetura.contar(n) for n in arquitetura.TAMANHOS})
+    quadro, _ = exp.tamanhos({n: arquitetura.contar(TAMANHOS[n]) for n in TAMANHOS})
     capsys.readouterr()
     a.quadro("t", quadro)
     visto = capsys.readouterr().out
@@ -400,16 +401,16 @@ def test_conversao_morta_ha_tempo_e_varrida(tmp_path, monkeypatch):
 
 @pytest.mark.unit
 def test_comando_sugerido_usa_o_python_de_agora(monkeypatch):
-    import aula
+    from palco import erros
 
     monkeypatch.setattr(sys, "executable", str(RAIZ / ".venv" / "bin" / "python"))
     assert (
-        aula.com_este_python("rode: python lab/x.py")
+        erros.com_este_python("rode: python lab/x.py")
         == f"rode: {os.path.join('.venv', 'bin', 'python')} lab/x.py"
     )
     monkeypatch.setattr(sys, "executable", shutil.which("python3") or "/usr/bin/python3")
-    assert aula.com_este_python("python -m pip install x") == "python -m pip install x"
-    assert aula.com_este_python("o python do lab") == "o python do lab"
+    assert erros.com_este_python("python -m pip install x") == "python -m pip install x"
+    assert erros.com_este_python("o python do lab") == "o python do lab"
 
 
 @pytest.mark.unit

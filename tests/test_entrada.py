@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nucleo.base.erros import ErroDoUsuario
-from nucleo.contas import entrada
+from nucleo.contas import amarracao, vetores
 from nucleo.licoes import l02_embeddings as exp
+from nucleo.modelos import pontas
 from nucleo.modelos.fontes import Modelo
 
 
@@ -24,20 +25,20 @@ def modelo_de_mao(V=11, d=4, n=6, primeira=0, com_wpe=True) -> Modelo:
 def test_onehot_vezes_tabela_e_a_linha_exata(V, d, semente, dados):
     W = np.random.default_rng(semente).standard_normal((V, d)).astype(np.float32)
     i = dados.draw(st.integers(0, V - 1))
-    assert (entrada.onehot(i, V) @ W == W[i]).all()
+    assert (vetores.onehot(i, V) @ W == W[i]).all()
 
 
 @pytest.mark.unit
 @pytest.mark.parametrize("i", [-1, 5, 99])
 def test_onehot_fora_da_tabela(i):
     with pytest.raises(IndexError, match="linhas 0 a 4"):
-        entrada.onehot(i, 5)
+        vetores.onehot(i, 5)
 
 
 @pytest.mark.unit
 def test_h0_e_a_soma_linha_a_linha():
     m = modelo_de_mao()
-    h0 = entrada.h0(m, [3, 3, 7])
+    h0 = pontas.h0(m, [3, 3, 7])
     for n, i in enumerate((3, 3, 7)):
         np.testing.assert_array_equal(h0[n], m.wte[i] + m.wpe[n])
     # O mesmo token em dois lugares: mesma linha de conteúdo, vetores diferentes.
@@ -48,16 +49,16 @@ def test_h0_e_a_soma_linha_a_linha():
 def test_roberta_comeca_na_linha_2():
     m = modelo_de_mao(n=6, primeira=2)
     assert m.n_ctx == 4
-    np.testing.assert_array_equal(entrada.h0(m, [1]), m.wte[[1]] + m.wpe[2])
-    assert entrada.posicoes(m, 4).tolist() == [2, 3, 4, 5]
+    np.testing.assert_array_equal(pontas.h0(m, [1]), m.wte[[1]] + m.wpe[2])
+    assert pontas.posicoes(m, 4).tolist() == [2, 3, 4, 5]
 
 
 @pytest.mark.unit
 def test_sem_wpe_a_posicao_e_zero():
     m = modelo_de_mao(com_wpe=False)
-    o_que, onde = entrada.partes_de_h0(m, [1, 2])
+    o_que, onde = pontas.partes_de_h0(m, [1, 2])
     assert (onde == 0).all() and (o_que == m.wte[[1, 2]]).all()
-    assert len(entrada.posicoes(m, 10_000)) == 10_000
+    assert len(pontas.posicoes(m, 10_000)) == 10_000
 
 
 @pytest.mark.unit
@@ -65,15 +66,15 @@ def test_sem_wpe_a_posicao_e_zero():
 def test_posicao_que_nao_existe_diz_os_dois_numeros(n, primeira):
     m = modelo_de_mao(n=6, primeira=primeira)
     with pytest.raises(ErroDoUsuario, match=rf"{n} tokens.*{m.n_ctx} posições"):
-        entrada.h0(m, [0] * n)
-    assert entrada.h0(m, [0] * m.n_ctx).shape == (m.n_ctx, 4)
+        pontas.h0(m, [0] * n)
+    assert pontas.h0(m, [0] * m.n_ctx).shape == (m.n_ctx, 4)
 
 
 @pytest.mark.unit
 @pytest.mark.parametrize("id_", [11, 50257])
 def test_token_acrescentado_sem_linha_na_tabela(id_):
     with pytest.raises(ErroDoUsuario, match=f"id {id_} não existe"):
-        entrada.h0(modelo_de_mao(), [0, id_])
+        pontas.h0(modelo_de_mao(), [0, id_])
 
 
 @pytest.mark.unit
@@ -103,8 +104,8 @@ def test_embaralhar_troca_os_ids_e_nao_os_vetores():
 @pytest.mark.smollm2
 def test_h0_e_logits_do_smollm2_iguais_aos_da_biblioteca(smollm2):
     ids = smollm2.tokenizador.ids("The cat sat on the mat")
-    p = entrada.passar(smollm2, ids)
-    np.testing.assert_allclose(entrada.h0(smollm2, ids), p.h0, atol=1e-5)
+    p = pontas.passar(smollm2, ids)
+    np.testing.assert_allclose(pontas.h0(smollm2, ids), p.h0, atol=1e-5)
     [c] = exp.conferir_logits(smollm2, p)
     assert c.confere and c.tolerancia == 1e-5
     # O próximo token mais provável também é o mesmo: argmax sobre o vocabulário (caso 22).
@@ -117,8 +118,8 @@ def test_h0_e_logits_do_smollm2_iguais_aos_da_biblioteca(smollm2):
 
 @pytest.mark.smollm2
 def test_amarracao_do_smollm2(smollm2):
-    r = entrada.amarracao(*entrada.matrizes_das_pontas(smollm2))
-    assert r == entrada.Amarracao(True, True, True, True)
+    r = amarracao.amarracao(*pontas.matrizes_das_pontas(smollm2))
+    assert r == amarracao.Amarracao(True, True, True, True)
     # Caso 45: a cabeça amarrada some de named_parameters, e volta com remove_duplicate=False.
     lm = smollm2.completo()
     assert "lm_head.weight" not in dict(lm.named_parameters())

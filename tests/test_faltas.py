@@ -324,7 +324,7 @@ CURTA = """
 '''Uma lição curta.'''
 from aula import Aula
 aula = Aula("curta", __doc__, {1: "um"})
-from nucleo import graficos
+from nucleo.base import graficos
 modelo = aula.abrir_modelo()
 aula.secao(1)
 normas = (modelo.wte[:50] ** 2).sum(1)
@@ -429,8 +429,8 @@ def test_cache_pronto_e_so_de_leitura(estragar, publicado, casa, tmp_path, devol
     estragar(casa)
     publicado.esquecer()
     codigo = (
-        "import sys; sys.path.insert(0, 'lab'); from nucleo import modelos\n"
-        "for n in ('gpt2', 'gpt2-large'): print(modelos.abrir(n).wte.shape)"
+        "import sys; sys.path.insert(0, 'lab'); from nucleo.modelos import fontes\n"
+        "for n in ('gpt2', 'gpt2-large'): print(fontes.abrir(n).wte.shape)"
     )
     feito = subprocess.run(
         [sys.executable, "-c", codigo], env=os.environ | {"HF_HUB_OFFLINE": "0"},

@@ -19,6 +19,7 @@ from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     grande_esparso,
 )
 from nucleo.contas import vetores
+from nucleo.licoes import l02_embeddings
 from nucleo.modelos import fontes, gpt2_medido
 from servidor_hub import ServidorHub, porta_fechada
 
@@ -116,7 +117,7 @@ def test_o_gemeo_distilgpt2_passa_em_wpe_e_cai_em_wte(gpt2_plantado, tmp_path):
     assert [v for n, v in veredito.items() if n.startswith("wte")] == [False] * 3
     # As medidas, que não veem a ordem das coordenadas, são as mesmas: por isso se olham os valores.
     normas = vetores.normas_das_linhas(modelo.wte)
-    assert all(c.confere for c in gpt2_medido.conferir_medidas(modelo, normas))
+    assert all(c.confere for c in l02_embeddings.conferir_medidas(modelo, normas))
 
     p = rodar(
         "02_embeddings.py", "--secao", "8", "--sem-graficos", "--modelo", str(pasta),

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 import torch
-import treinar_mini
 
 from conftest import erro_gentil, rodar
+from manutencao import treinar_mini
 from nucleo.licoes import l02_treino as exp
 from nucleo.treino import treinador as tr
 

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 import gpt2_plantado as plantado
 from hub_fixtures import gpt2_magro
 from nucleo.base.erros import ErroDoUsuario
-from nucleo.contas import entrada
+from nucleo.contas import amarracao
 from nucleo.licoes import l02_embeddings as exp
-from nucleo.modelos import fontes, tensores
+from nucleo.modelos import fontes, pontas, tensores
 
 pytestmark = pytest.mark.unit
 
@@ -110,10 +110,10 @@ def test_tabelas_bit_a_bit_e_h0_igual_a_da_biblioteca(familia, com_cabeca, tmp_p
     assert (modelo.V, modelo.d, modelo.familia) == (VOCAB, LARGURA, familia)
     assert not modelo.wte.flags.writeable
     bert = familia in ("bert", "roberta")
-    nossa = entrada.soma_do_bert(modelo, IDS) if bert else entrada.h0(modelo, IDS)
+    nossa = pontas.soma_do_bert(modelo, IDS) if bert else pontas.h0(modelo, IDS)
     np.testing.assert_allclose(nossa, estado_zero(lm, IDS), atol=1e-5, rtol=0)
     # A passagem usa o modelo relido do disco; ela precisa dar o mesmo que o original.
-    passagem = entrada.passar(modelo, IDS)
+    passagem = pontas.passar(modelo, IDS)
     np.testing.assert_allclose(passagem.h0, estado_zero(lm, IDS), atol=1e-6, rtol=0)
     assert exp.conferir_h0(modelo, IDS, passagem).confere
 
@@ -135,7 +135,7 @@ def test_soma_do_bert_nao_se_engana_de_ramo(tmp_path):
     save_file(intrusos | pesos, pasta / "model.safetensors", metadata={"format": "pt"})
     modelo = fontes.de_pasta(pasta)
     np.testing.assert_allclose(
-        entrada.soma_do_bert(modelo, IDS), estado_zero(lm, IDS), atol=1e-5, rtol=0
+        pontas.soma_do_bert(modelo, IDS), estado_zero(lm, IDS), atol=1e-5, rtol=0
     )
 
 
@@ -144,14 +144,14 @@ def test_roberta_comeca_depois_do_enchimento(enchimento, primeira, tmp_path):
     lm = montar("roberta", pad_token_id=enchimento)
     modelo = fontes.de_pasta(salvar(lm, tmp_path / "r"))
     assert modelo.primeira_posicao == primeira
-    assert entrada.posicoes(modelo, 3).tolist() == [primeira, primeira + 1, primeira + 2]
+    assert pontas.posicoes(modelo, 3).tolist() == [primeira, primeira + 1, primeira + 2]
     np.testing.assert_allclose(
-        entrada.soma_do_bert(modelo, IDS), estado_zero(lm, IDS), atol=1e-5, rtol=0
+        pontas.soma_do_bert(modelo, IDS), estado_zero(lm, IDS), atol=1e-5, rtol=0
     )
     # A tabela tem 16 linhas, mas nem todas são posições: com um token a mais, não cabe.
     assert modelo.n_ctx == POSICOES - primeira
     with pytest.raises(ErroDoUsuario, match=f"só tem {POSICOES - primeira} posições"):
-        entrada.posicoes(modelo, modelo.n_ctx + 1)
+        pontas.posicoes(modelo, modelo.n_ctx + 1)
 
 
 def test_roberta_sem_pad_no_config_vale_o_da_biblioteca(tmp_path):
@@ -165,11 +165,11 @@ def test_roberta_sem_pad_no_config_vale_o_da_biblioteca(tmp_path):
 def test_logits_a_mao_so_onde_a_cabeca_e_um_produto(tmp_path):
     for familia in ("gpt2", "llama"):
         modelo = fontes.de_pasta(salvar(montar(familia), tmp_path / familia))
-        passagem = entrada.passar(modelo, IDS)
+        passagem = pontas.passar(modelo, IDS)
         [conferencia] = exp.conferir_logits(modelo, passagem)
         assert conferencia.confere and passagem.logits.shape == (len(IDS), VOCAB)
     modelo = fontes.de_pasta(salvar(montar("bert"), tmp_path / "bert"))
-    assert exp.conferir_logits(modelo, entrada.passar(modelo, IDS)) == []
+    assert exp.conferir_logits(modelo, pontas.passar(modelo, IDS)) == []
 
 
 @pytest.fixture(scope="module")
@@ -200,10 +200,10 @@ def test_um_bert_de_verdade(minilm):
     longo = " ".join(["queen"] * 200)
     assert modelo.tokenizador.ids(longo) == [vocab.index("queen")] * 200  # sem corte (caso 26)
     np.testing.assert_allclose(
-        entrada.soma_do_bert(modelo, ids), estado_zero(lm, ids), atol=1e-5, rtol=0
+        pontas.soma_do_bert(modelo, ids), estado_zero(lm, ids), atol=1e-5, rtol=0
     )
     assert modelo.cabeca == "ausente" and "codificador" in modelo.nota_da_cabeca
-    assert exp.conferir_logits(modelo, entrada.passar(modelo, ids)) == []
+    assert exp.conferir_logits(modelo, pontas.passar(modelo, ids)) == []
 
 
 # --- nomes, prefixos, máscaras -------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_masked_bias_de_versoes_antigas_nao_atrapalha(tmp_path, capfd):
     valores["h.0.attn.masked_bias"] = np.float32([-1e4]).reshape(())
     plantado.gravar(pasta / "model.safetensors", {n: v.shape for n, v in valores.items()}, valores)
     modelo = fontes.abrir(str(pasta))
-    assert entrada.passar(modelo, [1, 2]).logits.shape == (2, plantado.V)
+    assert pontas.passar(modelo, [1, 2]).logits.shape == (2, plantado.V)
     assert capfd.readouterr().err == ""
 
 
@@ -261,13 +261,13 @@ def test_a_cabeca_e_relatada_e_nao_adivinhada(cabeca, amarra, estado, nota, tmp_
     )
     modelo = fontes.abrir(str(pasta))
     assert modelo.cabeca == estado and nota in modelo.nota_da_cabeca
-    de_entrada, de_saida = entrada.matrizes_das_pontas(modelo)
+    de_entrada, de_saida = pontas.matrizes_das_pontas(modelo)
     # O que relatamos precisa ser o que a biblioteca fez com o mesmo arquivo.
     if estado != "ausente":
-        assert entrada.amarracao(de_entrada, de_saida).amarrada == (estado == "amarrada")
+        assert amarracao.amarracao(de_entrada, de_saida).amarrada == (estado == "amarrada")
         esperado = valores.get("lm_head.weight", valores["transformer.wte.weight"])
         np.testing.assert_array_equal(de_saida.detach().numpy(), esperado)
-    assert bool(exp.conferir_logits(modelo, entrada.passar(modelo, [1, 2, 3]))) == (
+    assert bool(exp.conferir_logits(modelo, pontas.passar(modelo, [1, 2, 3]))) == (
         estado == "amarrada"
     )
 
@@ -308,19 +308,19 @@ def test_amarracao_perdida_e_refeita():
     with torch.device("meta"):
         lm = montar("gpt2")
     with pytest.raises(ValueError, match="meta"):  # caso 51
-        entrada.amarracao(lm.transformer.wte.weight, lm.lm_head.weight)
+        amarracao.amarracao(lm.transformer.wte.weight, lm.lm_head.weight)
     lm.to_empty(device="cpu")
     torch.nn.init.zeros_(lm.transformer.wte.weight)  # 0 + 1 = 1: a coincidência não é prova
     lm.lm_head.weight = torch.nn.Parameter(torch.ones_like(lm.transformer.wte.weight))
-    assert entrada.amarracao(lm.transformer.wte.weight, lm.lm_head.weight) == entrada.Amarracao(
+    assert amarracao.amarracao(lm.transformer.wte.weight, lm.lm_head.weight) == amarracao.Amarracao(
         False, False, False, False
     )
     # Dois parâmetros sobre a mesma memória: não são o mesmo objeto, e ainda assim andam juntos.
     lm.lm_head.weight = torch.nn.Parameter(lm.transformer.wte.weight.data)
-    r = entrada.amarracao(lm.transformer.wte.weight, lm.lm_head.weight)
+    r = amarracao.amarracao(lm.transformer.wte.weight, lm.lm_head.weight)
     assert (r.mesmo_objeto, r.amarrada) == (False, True)
     lm.tie_weights()
-    r = entrada.amarracao(lm.transformer.wte.weight, lm.lm_head.weight)
+    r = amarracao.amarracao(lm.transformer.wte.weight, lm.lm_head.weight)
     assert r.mesmo_objeto and r.amarrada
 
 

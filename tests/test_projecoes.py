@@ -277,11 +277,11 @@ def test_vetores_repetidos_passam_por_tudo(sorteio):
 
 @pytest.mark.unit
 def test_pacote_que_falta_e_dito_pelo_nome_dele():
-    import aula
+    from palco import erros
 
-    erro = aula._falta_pacote(ModuleNotFoundError(name="sklearn.manifold"))
+    erro = erros._falta_pacote(ModuleNotFoundError(name="sklearn.manifold"))
     assert "scikit-learn" in erro.o_que
-    assert "bokeh" in aula._falta_pacote(ModuleNotFoundError(name="bokeh")).o_que
+    assert "bokeh" in erros._falta_pacote(ModuleNotFoundError(name="bokeh")).o_que
 
 
 @pytest.mark.unit

@@ -10,11 +10,11 @@ import textwrap
 
 import numpy as np
 import pytest
-import referencia as script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import LAB, RAIZ
+from manutencao import referencia as script
 from nucleo.afirmacoes import citar, guardados
 from nucleo.base.erros import ErroDoUsuario
 
@@ -217,9 +217,9 @@ def test_so_o_texto_com_um_bloco_que_da_erro_nao_grava_nenhum(oficina):
         (textos / "a.md").read_text("utf-8").replace("0.1234567890123", "velho"), "utf-8"
     )
     (textos / "b.md").write_text(
-        f"<!--[[[cog\nimport sys\nsys.path.insert(0, {str(LAB)!r})\nfrom nucleo import referencia\n"
+        f"<!--[[[cog\nimport sys\nsys.path.insert(0, {str(LAB)!r})\nfrom nucleo.afirmacoes import guardados\n"
         "from pathlib import Path\n"
-        f"referencia.ler('02_teste', 'mini', Path({str(dados)!r}))\n]]]-->\n<!--[[[end]]]-->\n",
+        f"guardados.ler('02_teste', 'mini', Path({str(dados)!r}))\n]]]-->\n<!--[[[end]]]-->\n",
         encoding="utf-8",
     )
     (dados / "mini" / "02_teste.json").write_text(

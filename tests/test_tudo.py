@@ -19,7 +19,7 @@ from nucleo.paginas.resultados import FALHOU, NAO_RODOU, PRONTO, RESSALVA, Execu
 BOA = '''"""Lição de mentira."""
 import sys
 from pathlib import Path
-from nucleo import caminhos
+from nucleo.base import caminhos
 from nucleo.base.caderno import Caderno
 nome = Path(__file__).stem
 c = Caderno(nome, "Uma lição boa")
@@ -31,7 +31,7 @@ print("rodou", nome)
 '''
 DEFEITO = '"""Defeito."""\nimport sys\nsys.stderr.write("antes do fim\\n")\nraise ValueError("acabou <b>mal</b>")\n'
 GENTIL = '''"""Erro gentil."""
-from aula import rodar_com_erros_gentis
+from palco.erros import rodar_com_erros_gentis
 from nucleo.base.erros import ErroDoUsuario
 def principal():
     raise ErroDoUsuario("Não há palavra.", "Falta uma.", "Use:  python lab/04_gentil.py --palavra dog")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nucleo.contas import vetores
-from nucleo.modelos import listas
+from nucleo.modelos import listas, tokens
 
 pytestmark = pytest.mark.unit
 
@@ -316,7 +316,7 @@ def test_pares_ao_acaso_repetem_com_a_mesma_semente(tabela_sorteada, normas):
     ],
 )
 def test_classificar_vizinho(palavra, vizinho, classe):
-    assert vetores.classificar_vizinho(palavra, vizinho) == classe
+    assert tokens.classificar_vizinho(palavra, vizinho) == classe
 
 
 # --- nos pesos de um modelo de verdade --------------------------------------------------

@@ -22,11 +22,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # lab/, como nas lições
 
-from aula import Analisador, com_este_python, rodar_com_erros_gentis
 from nucleo.afirmacoes import citar, guardados
 from nucleo.base import caminhos, resultado
 from nucleo.base.caderno import nao_gravou
 from nucleo.base.erros import ErroDoUsuario
+from palco.erros import com_este_python, rodar_com_erros_gentis
+from palco.opcoes import Analisador
 
 AQUI = Path(__file__).resolve().parents[1]  # lab/: onde moram as lições
 CONFERENCIA = "99_conferir"  # a última: julga o que as outras guardaram

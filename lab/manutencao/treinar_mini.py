@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # lab/, como nas lições
 
-from aula import Analisador
+from palco.opcoes import Analisador
 
 # ---------------------------------------------------------------------- os botões do modelo
 VOCABULARIO = 8192  # tokens: " rei", " rainha", " gato" cabem inteiros; com 4096, não

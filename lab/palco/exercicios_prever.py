@@ -4,13 +4,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from aula import barra_de_progresso
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.exercicios import previsoes, registro
 from nucleo.exercicios.bancada import Contexto
 from nucleo.exercicios.previsoes import CERTA, LIVRE, PERTO, Diario, NaoEntendi
 from nucleo.exercicios.tipos import Pergunta
 from palco.exercicios_tela import barra, diga, item, rode, tela, titulo
+from palco.tela import barra_de_progresso
 
 CORES = {CERTA: "bold green", PERTO: "bold yellow", LIVRE: "bold cyan"}
 SAIR = {"sair", "sai", "fim", "quit", "exit", "q"}

@@ -4,7 +4,8 @@ import argparse
 import os
 from pathlib import Path
 
-from aula import Analisador, inteiro_entre, rodar_com_erros_gentis
+from palco.erros import rodar_com_erros_gentis
+from palco.opcoes import Analisador, inteiro_entre
 
 
 def principal(apostila: int, doc: str) -> int:

@@ -14,9 +14,9 @@ tela = Console(width=LARGURA, highlight=False)
 
 def diga(texto: str, estilo: str = "") -> None:
     """Um parágrafo, com **negrito** e `código`, quebrado na largura da tela."""
-    from aula import _marcar
+    from palco.tela import marcar
 
-    tela.print(_marcar(texto), style=estilo or None)
+    tela.print(marcar(texto), style=estilo or None)
 
 
 def item(rotulo: str, texto: str, estilo: str = "bold") -> None:
@@ -52,7 +52,7 @@ def barra(feito: int, total: int, o_que: str) -> None:
 
 def rode(frase: str, comando: str) -> None:
     """Uma frase e, na linha de baixo, o comando inteiro: dá para copiar mesmo numa tela estreita."""
-    from aula import com_este_python
+    from palco.erros import com_este_python
 
     diga(frase)
     tela.print(Text("  " + com_este_python(comando), style="cyan"), soft_wrap=True)

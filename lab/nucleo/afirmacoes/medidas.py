@@ -191,9 +191,9 @@ class Contexto:
     @cached_property
     def dono(self) -> Modelo:
         """O modelo de hoje, se tem wpe; senão o mini. Levanta `NaoMedido` se nem ele está aqui."""
-        from nucleo.licoes import l02_embeddings
+        from nucleo.modelos import fontes
 
-        dono = l02_embeddings.dono_da_wpe(self.modelo)
+        dono = fontes.dono_da_wpe(self.modelo)
         if dono is None:
             raise NaoMedido("o modelo de hoje não tem wpe, e o mini não está nesta cópia")
         return dono

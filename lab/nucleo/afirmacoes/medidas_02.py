@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from nucleo.afirmacoes.medidas import GUARDADO, PUBLICADO, Contexto, NaoMedido, medida
-from nucleo.contas import arquitetura, entrada, tabela_posicoes, vetores
+from nucleo.contas import amarracao, arquitetura, tabela_posicoes, vetores
 from nucleo.licoes import l02_embeddings as exp
-from nucleo.modelos import gpt2_medido
+from nucleo.modelos import gpt2_medido, pontas
+from nucleo.modelos.tamanhos import TAMANHOS
 from nucleo.modelos.tokens import visivel
 
 ARQUITETURA, TOKENIZADOR = "gpt2 (arquitetura)", "gpt2 (tokenizador)"
@@ -26,8 +27,8 @@ PARES, SEMENTE = 20_000, 2  # os da lição 02_embeddings
 def tamanhos_do_gpt2(ctx: Contexto) -> dict:
     """Contagens do GPT-2 small montado pela biblioteca, sem pesos: V, d, n_ctx, wte, wpe, total e
     a parte que é uma wte, com a cabeça amarrada e solta."""
-    conta = arquitetura.contar("gpt2")
-    d = conta["LayerNorm"] // (2 * (2 * arquitetura.TAMANHOS["gpt2"].n_layer + 1))
+    conta = arquitetura.contar(TAMANHOS["gpt2"])
+    d = conta["LayerNorm"] // (2 * (2 * TAMANHOS["gpt2"].n_layer + 1))
     amarrado, solto = exp.economia_do_gpt2().linhas
     return {
         "d": d, "V": conta["wte"] // d, "n_ctx": conta["wpe"] // d,
@@ -112,7 +113,7 @@ def somar_contra_concatenar(ctx: Contexto) -> dict:
 @medida("os quatro gpt2 (arquitetura)")
 def maior_matriz_nos_quatro(ctx: Contexto) -> dict:
     """Em quantos dos quatro GPT-2 a maior matriz isolada é a wte."""
-    nomes = [arquitetura.maior_matriz(t)[0] for t in arquitetura.TAMANHOS.values()]
+    nomes = [arquitetura.maior_matriz(t)[0] for t in TAMANHOS.values()]
     return {"com_wte": nomes.count("wte"), "quantos": len(nomes)}
 
 
@@ -121,8 +122,8 @@ def tabelas_do_xl(ctx: Contexto) -> dict:
     """As medidas do XL, quanto ocupam wte + wpe em float32, e os bytes de um float32."""
     import torch
 
-    conta = arquitetura.contar("gpt2-xl")
-    t = arquitetura.TAMANHOS["gpt2-xl"]
+    conta = arquitetura.contar(TAMANHOS["gpt2-xl"])
+    t = TAMANHOS["gpt2-xl"]
     bytes_ = torch.float32.itemsize
     return {
         "d": t.n_embd, "V": conta["wte"] // t.n_embd, "n_ctx": conta["wpe"] // t.n_embd,
@@ -168,7 +169,7 @@ def vocabulario(ctx: Contexto) -> dict:
 def vetor_onehot(ctx: Contexto, id: int) -> dict:
     """O one-hot de um id no tamanho do GPT-2: casas, quantas não são zero, e o valor na casa."""
     V = tamanhos_do_gpt2(ctx)["V"]
-    e = entrada.onehot(id, V)  # (V,)
+    e = vetores.onehot(id, V)  # (V,)
     return {"casas": len(e), "nao_nulas": int(np.count_nonzero(e)), "na_casa": float(e[id])}
 
 
@@ -336,8 +337,8 @@ def h0_contra_a_biblioteca(ctx: Contexto) -> dict:
     entre o que sobra na posição 0, tirado o conteúdo, e a linha 0 de wpe."""
     dono = ctx.dono
     ids = dono.tokenizador.ids("O homem olhou para a mulher")
-    passagem = entrada.passar(dono, ids)
-    o_que, onde = entrada.partes_de_h0(dono, ids)
+    passagem = pontas.passar(dono, ids)
+    o_que, onde = pontas.partes_de_h0(dono, ids)
     return {
         "diferenca": exp.conferir_h0(dono, ids, passagem).medido,
         "linha_0": float(np.abs(passagem.h0[0] - o_que[0] - onde[0]).max()),
@@ -381,11 +382,11 @@ def vetores_sorteados(ctx: Contexto, d: int) -> dict:
 @medida()
 def amarracao_na_memoria(ctx: Contexto) -> dict:
     """No modelo inteiro: mesmo endereço? quem muda a entrada vê a mudança na saída?"""
-    de_entrada, de_saida = entrada.matrizes_das_pontas(ctx.dono)
+    de_entrada, de_saida = pontas.matrizes_das_pontas(ctx.dono)
     if de_saida is None or ctx.dono.cabeca == "ausente":
         raise NaoMedido(f"{ctx.dono.nome} não tem matriz de saída no arquivo")
-    r = entrada.amarracao(de_entrada, de_saida)
-    a, b = entrada.endereco_no_meta()
+    r = amarracao.amarracao(de_entrada, de_saida)
+    a, b = amarracao.endereco_no_meta()
     return {
         "endereco": r.mesmo_endereco, "mudanca": r.mudanca_vista,
         "meta_distingue": a != b, "no_meta": a,
@@ -398,7 +399,7 @@ def logits_e_semelhanca(ctx: Contexto) -> dict:
     estão entre os 10 maiores cossenos com o mesmo estado (média nas posições)."""
     dono = ctx.dono
     ids = dono.tokenizador.ids("O homem olhou para a mulher")
-    passagem = entrada.passar(dono, ids)
+    passagem = pontas.passar(dono, ids)
     conferidos = exp.conferir_logits(dono, passagem)
     if not conferidos:
         raise NaoMedido(f"a cabeça de {dono.nome} não é só a wte amarrada")

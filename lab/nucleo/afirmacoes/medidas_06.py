@@ -15,6 +15,7 @@ from nucleo.base import caminhos
 from nucleo.contas import arquitetura, permutacao, posicoes, rope
 from nucleo.licoes import l06_posicoes as exp
 from nucleo.licoes import l06_posicoes_rope as giro
+from nucleo.modelos.tamanhos import Tamanho
 
 D, SEMENTE = 64, 6  # os da lição 06_posicoes
 SORTEADOS = "pesos sorteados"
@@ -26,7 +27,7 @@ def gpt3_pela_largura(ctx: Contexto) -> dict:
     32 de 4096."""
 
     def bilhoes(d: int, camadas: int) -> float:
-        t = arquitetura.Tamanho("gpt3", camadas, d, 1, 0, n_ctx=2048)
+        t = Tamanho("gpt3", camadas, d, 1, 0, n_ctx=2048)
         return sum(arquitetura.formula(t).values()) / 1e9
 
     return {"bilhoes": bilhoes(4096, 96), "certo": bilhoes(12288, 96), "menor": bilhoes(4096, 32)}

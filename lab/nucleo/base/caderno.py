@@ -12,7 +12,6 @@ import io
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -344,51 +343,3 @@ def _simples(valor):
     if isinstance(valor, dict):
         return {str(k): _simples(v) for k, v in valor.items()}
     return valor
-
-
-# --- a tela ----------------------------------------------------------------------------
-
-# Consoles antigos (cp1252, ASCII) não têm tudo; perder um traço é melhor que perder a lição.
-_TROCAS = {
-    "−": "-", "–": "-", "—": "-", "→": "->", "←": "<-", "≈": "~", "≥": ">=", "≤": "<=", "≠": "!=",
-    "√": "raiz ", "·": ".", "×": "x", "‖": "||", "∞": "inf", "…": "...", "✓": "ok", "✗": "x",
-    "“": '"', "”": '"', "‘": "'", "’": "'", "«": '"', "»": '"', "₀": "0", "ᵀ": "^T", "Σ": "soma ",
-    "θ": "theta", "ω": "omega", "λ": "lambda", "γ": "gama", "π": "pi", "Δ": "delta ", "█": "#", "━": "-", "─": "-", "•": "*", "Ġ": "G", "▁": "_",
-}  # fmt: skip
-
-
-def _trocar(erro):
-    import unicodedata
-
-    if not isinstance(erro, UnicodeEncodeError):
-        raise erro
-    pedaco = ""
-    for c in erro.object[erro.start : erro.end]:
-        simples = _TROCAS.get(c)
-        if simples is None:
-            base = unicodedata.normalize("NFKD", c).encode("ascii", "ignore").decode()
-            simples = base or "?"
-        try:
-            simples.encode(erro.encoding)
-        except UnicodeEncodeError:
-            simples = simples.encode("ascii", "replace").decode()
-        pedaco += simples
-    return pedaco, erro.end
-
-
-def preparar_fluxos() -> None:
-    """Faz stdout e stderr aceitarem qualquer texto, trocando o que a codificação não tiver.
-
-    A codificação em si não muda (quem pediu cp1252 continua com cp1252): só o que fazer com
-    um caractere que não existe nela.
-    """
-    import codecs
-
-    codecs.register_error("lab", _trocar)
-    # Com a saída fechada (>&-) o Python dá None: escrever no vazio é melhor que falhar.
-    for nome in ("stdout", "stderr"):
-        if getattr(sys, nome) is None:
-            setattr(sys, nome, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    for fluxo in (sys.stdout, sys.stderr):
-        if hasattr(fluxo, "reconfigure"):
-            fluxo.reconfigure(errors="lab")

@@ -1,31 +1,9 @@
-"""Quantos números há em cada peça do GPT-2, contados da arquitetura, sem ler peso nenhum."""
+"""Quantos números há em cada peça do GPT-2, contados da arquitetura, sem ler peso nenhum.
 
-import json
-from dataclasses import dataclass
+Um tamanho `t` (nucleo.modelos.tamanhos) tem n_layer, n_embd, n_head, vocab e n_ctx.
+"""
+
 from functools import cache
-
-from nucleo.base import caminhos
-
-
-@dataclass(frozen=True)
-class Tamanho:
-    """Um dos quatro GPT-2: as medidas que definem todas as matrizes."""
-
-    nome: str
-    n_layer: int
-    n_embd: int
-    n_head: int
-    publicado: int  # parâmetros, com a cabeça amarrada
-    vocab: int = 50257
-    n_ctx: int = 1024
-
-
-def _ler_tamanhos() -> dict[str, Tamanho]:
-    dados = json.loads((caminhos.DADOS / "gpt2_medido" / "tamanhos.json").read_text("utf-8"))
-    return {nome: Tamanho(nome, **t) for nome, t in dados["modelos"].items()}
-
-
-TAMANHOS = _ler_tamanhos()
 
 # A que peça da lição pertence cada parâmetro: pelo nome que ele tem no modelo.
 PECAS = {
@@ -46,7 +24,7 @@ PECAS = {
 }
 
 
-def formula(t: Tamanho) -> dict[str, int]:
+def formula(t) -> dict[str, int]:
     """{peça: parâmetros} pela conta à mão: a mesma que se faz no quadro, com o viés incluído."""
     d, camadas = t.n_embd, t.n_layer
     return {
@@ -61,7 +39,7 @@ def formula(t: Tamanho) -> dict[str, int]:
 
 
 @cache
-def contar(nome: str) -> dict[str, int]:
+def contar(t) -> dict[str, int]:
     """{peça: parâmetros} do modelo montado no dispositivo meta: formas de verdade, zero bytes.
 
     A cabeça amarrada não conta de novo (é a mesma matriz que wte); `named_parameters` já tira
@@ -70,7 +48,6 @@ def contar(nome: str) -> dict[str, int]:
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    t = TAMANHOS[nome]
     config = GPT2Config(
         n_layer=t.n_layer, n_embd=t.n_embd, n_head=t.n_head, vocab_size=t.vocab, n_positions=t.n_ctx
     )
@@ -86,13 +63,7 @@ def contar(nome: str) -> dict[str, int]:
     return contagem
 
 
-def perguntar_contas(tamanhos: list[dict]) -> dict:
-    """{tamanho: {peça: parâmetros}}: `contar`, como `nucleo.modelos.memoria` guarda. `tamanhos` são os de
-    `TAMANHOS`, campo a campo: mudou um, mudou a pergunta."""
-    return {t["nome"]: contar(t["nome"]) for t in tamanhos}
-
-
-def maior_matriz(t: Tamanho) -> tuple[str, tuple[int, int]]:
+def maior_matriz(t) -> tuple[str, tuple[int, int]]:
     """(nome, forma) da maior matriz isolada do modelo: uma camada conta uma vez, não n."""
     d = t.n_embd
     formas = {

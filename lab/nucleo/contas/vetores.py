@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nucleo.modelos.tokens import sem_acentos
-
 
 def normas_das_linhas(tabela: np.ndarray) -> np.ndarray:
     """(V, d) -> (V,): o comprimento euclidiano de cada linha, em float32.
@@ -296,28 +294,45 @@ def cossenos_de_pares(
     return produtos / np.where(divisor > 0, divisor, 1)
 
 
-def classificar_vizinho(palavra: str, vizinho: str) -> str:
-    """Devolve "forma" se o vizinho é a mesma palavra com outra grafia; "palavra" se é outra.
-
-    Forma: difere só em maiúsculas, espaço, acento, plural ou flexão regular (-ed, -ing). É uma
-    regra de grafia, não de dicionário: `mice` conta como outra palavra para `mouse`, e `happier`
-    para `happy`.
-    """
-    a, b = _raiz(palavra), _raiz(vizinho)
-    if not b:
-        return "palavra"
-    if a == b:
-        return "forma"
-    curta, longa = sorted((a, b), key=len)
-    if not longa.startswith(curta):
-        # city, cities: o y vira i antes do plural.
-        y = curta.endswith("y") and longa == curta[:-1] + "ies"
-        return "forma" if y else "palavra"
-    # Raiz curta com flexão comprida costuma ser coincidência: be e bed, car e caring.
-    minimo = {"s": 2, "es": 3, "'s": 2, "ed": 4, "d": 4, "ing": 4}
-    sobra = longa[len(curta) :]
-    return "forma" if len(curta) >= minimo.get(sobra, 99) else "palavra"
+def onehot(i: int, V: int) -> np.ndarray:
+    """(V,) float32: zeros, e um 1 na casa i. Erros: `IndexError` fora de 0…V−1."""
+    if not 0 <= i < V:
+        raise IndexError(f"o id {i} não existe: a tabela tem as linhas 0 a {V - 1}")
+    vetor = np.zeros(V, dtype=np.float32)
+    vetor[i] = 1
+    return vetor
 
 
-def _raiz(texto: str) -> str:
-    return sem_acentos(texto.strip().casefold()).strip("Ġ▁#")
+# --- o placar de um conjunto de analogias ---
+
+
+@dataclass(frozen=True)
+class Placar:
+    """Uma linha da tabela de analogias: contagens, não porcentagens."""
+
+    nome: str
+    total: int
+    cobertas: int
+    certas_livre: int
+    certas_sem_entradas: int
+    entrada_primeiro: int
+
+
+def placar(perguntas, acertos: Acertos) -> list[Placar]:
+    """O placar por categoria e, na última linha, o de todas juntas."""
+    certa = perguntas.ids[:, 3]
+    livre, sem = acertos.livre == certa, acertos.sem_entradas == certa
+    entrada = (acertos.livre[:, None] == perguntas.ids[:, :3]).any(1)  # (n, 3) -> (n,)
+
+    def linha(nome, total, quais):
+        return Placar(
+            nome, int(total), int(quais.sum()), int(livre[quais].sum()), int(sem[quais].sum()),
+            int(entrada[quais].sum()),
+        )  # fmt: skip
+
+    por_categoria = [
+        linha(n, t, perguntas.categoria == i)
+        for i, (n, t) in enumerate(zip(perguntas.nomes, perguntas.total, strict=True))
+    ]
+    todas = np.ones(len(certa), dtype=bool)
+    return [*por_categoria, linha("todas", perguntas.total.sum(), todas)]

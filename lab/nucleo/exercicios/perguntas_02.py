@@ -1,7 +1,10 @@
 """As perguntas da apostila 02. Cada uma mede na hora; nenhum resultado está escrito aqui."""
 
 from nucleo.base.unidades import cientifico, decimal, inteiro, porcento
+from nucleo.contas import amarracao, vetores
 from nucleo.exercicios.tipos import Confusao, Medida, Opcao, Pergunta
+from nucleo.modelos import pontas
+from nucleo.modelos.tamanhos import TAMANHOS
 
 # --- seção 1 -----------------------------------------------------------------------------
 
@@ -27,10 +30,8 @@ def _pedacos(c):
 def _onehots(c):
     import numpy as np
 
-    from nucleo.contas import entrada
-
     V = c.modelo.V
-    gato, cachorro, usina = (entrada.onehot(i, V) for i in (40, 12, 999))
+    gato, cachorro, usina = (vetores.onehot(i, V) for i in (40, 12, 999))
     perto, longe = (float(np.linalg.norm(gato - x)) for x in (cachorro, usina))
     chave = "b" if abs(perto - longe) < 1e-6 else "a" if perto < longe else "c"
     return Medida(
@@ -105,7 +106,7 @@ def _conjunto(c):
 def _peca(nome, peca):
     from nucleo.contas import arquitetura
 
-    return arquitetura.contar(nome)[peca]
+    return arquitetura.contar(TAMANHOS[nome])[peca]
 
 
 def _desperdicio(c):
@@ -164,10 +165,9 @@ def _vizinhas(c):
 
 
 def _um_a_mais(c):
-    from nucleo.contas import entrada
 
     m = c.com_wpe
-    mensagem = entrada.tropeco_no_limite(m)
+    mensagem = pontas.tropeco_no_limite(m)
     texto = f"com {m.n_ctx + 1} tokens: " + (mensagem or "aceitou")
     return Medida("c" if mensagem else "a", texto, m.nome)
 
@@ -176,11 +176,10 @@ def _um_a_mais(c):
 
 
 def _forma_de_h0(c):
-    from nucleo.contas import entrada
 
     m = c.com_wpe
     ids = m.tokenizador.ids("O homem viu a casa")[:5]
-    forma = entrada.h0(m, ids).shape
+    forma = pontas.h0(m, ids).shape
     chave = {(len(ids), m.d): "a", (len(ids), 2 * m.d): "b", (2 * len(ids), m.d): "c"}.get(
         forma, "d"
     )
@@ -202,7 +201,7 @@ def _quase_perpendiculares(c):
 def _parte_de_wte(c):
     from nucleo.contas import arquitetura
 
-    conta = arquitetura.contar("gpt2")
+    conta = arquitetura.contar(TAMANHOS["gpt2"])
     v = 100 * conta["wte"] / sum(conta.values())
     return Medida(
         v,
@@ -214,17 +213,15 @@ def _parte_de_wte(c):
 def _parte_no_solto(c):
     from nucleo.contas import arquitetura
 
-    conta = arquitetura.contar("gpt2")
+    conta = arquitetura.contar(TAMANHOS["gpt2"])
     return 100 * conta["wte"] / (sum(conta.values()) + conta["wte"])
 
 
 def _copia(c):
     import torch
 
-    from nucleo.contas import entrada
-
     E = torch.from_numpy(c.modelo.wte[:8].copy())
-    r = entrada.amarracao(E, E.clone())
+    r = amarracao.amarracao(E, E.clone())
     texto = f"números iguais, e mudar a primeira {'mudou' if r.mudanca_vista else 'não mudou'} a segunda"
     return Medida(
         "a" if r.amarrada else "b", texto, f"8 linhas de wte de {c.modelo.nome}, e uma cópia"

@@ -7,14 +7,15 @@ dele que se fala.
 
 import numpy as np
 
-from nucleo.contas import arquitetura, entrada, vetores
+from nucleo.contas import arquitetura, vetores
 from nucleo.exercicios.tipos import Caso, Engano, Mesmo, Tarefa, Vista
+from nucleo.modelos.tamanhos import TAMANHOS, Tamanho
 
 # --- 1 · consulta por one-hot ------------------------------------------------------------
 
 
 def _consulta(ids, E):
-    H = np.stack([entrada.onehot(int(i), len(E)) for i in ids])  # (n,) -> (n, V)
+    H = np.stack([vetores.onehot(int(i), len(E)) for i in ids])  # (n,) -> (n, V)
     return H, E[ids]  # (V, d) -> (n, d)
 
 
@@ -383,7 +384,7 @@ H0 = Tarefa(
 
 
 def _pecas(V, n_ctx, d, camadas):
-    return arquitetura.formula(arquitetura.Tamanho("exercício", camadas, d, 1, 0, V, n_ctx))
+    return arquitetura.formula(Tamanho("exercício", camadas, d, 1, 0, V, n_ctx))
 
 
 def _contar(V, n_ctx, d, camadas, amarrada):
@@ -392,9 +393,7 @@ def _contar(V, n_ctx, d, camadas, amarrada):
 
 def _casos_contar(s):
     casos = [Caso((10, 4, 2, 1, True)), Caso((10, 4, 2, 1, False)), Caso((7, 5, 4, 3, True))]
-    casos += [
-        Caso((t.vocab, t.n_ctx, t.n_embd, t.n_layer, True)) for t in arquitetura.TAMANHOS.values()
-    ]
+    casos += [Caso((t.vocab, t.n_ctx, t.n_embd, t.n_layer, True)) for t in TAMANHOS.values()]
     V, n, d, L = (int(s.integers(*faixa)) for faixa in ((50, 900), (20, 99), (3, 40), (2, 9)))
     return [*casos, Caso((V, n, d, L, False))]
 

@@ -6,10 +6,9 @@ import numpy as np
 
 from nucleo.base.caderno import Conferencia, Quadro
 from nucleo.base.unidades import decimal, inteiro, porcento
-from nucleo.contas import entrada, sentidos
+from nucleo.contas import sentidos
 from nucleo.contas.sentidos import Prova
-from nucleo.licoes.l02_embeddings import dono_da_wpe
-from nucleo.modelos import estados, fontes, frases
+from nucleo.modelos import estados, fontes, frases, pontas
 from nucleo.modelos.fontes import Modelo
 from nucleo.modelos.frases import Ambigua, Colecao, Ocorrencia
 from nucleo.modelos.tokens import visivel
@@ -119,9 +118,9 @@ def conferir_camada_0(modelo: Modelo, leituras: list[Leitura]) -> list[Conferenc
             )
     a, e = leituras[0].palavra.ocorrencias[0], leituras[0].E[0]
     if modelo.familia in fontes.CODIFICADORES:
-        mao = entrada.soma_do_bert(modelo, a.ids)
+        mao = pontas.soma_do_bert(modelo, a.ids)
     else:
-        mao = entrada.h0(modelo, a.ids)  # (n, d)
+        mao = pontas.h0(modelo, a.ids)  # (n, d)
     linhas.append(Conferencia("h₀ somada à mão contra a camada 0", _pior(mao, e[0]), 0.0, 1e-5))
     return linhas
 
@@ -136,14 +135,14 @@ def posicao_na_entrada(modelo: Modelo) -> tuple[str, Quadro] | None:
     Quem não soma posição (RoPE) passa a vez ao mini; None se nem ele está no repositório. Não
     precisa dos blocos: h₀ = wte[id] + wpe[lugar].
     """
-    dono = dono_da_wpe(modelo)
+    dono = fontes.dono_da_wpe(modelo)
     if dono is None:
         return None
     colecao, linhas = frases.colecao_para(dono.tokenizador), []
     for nome in colecao.palavras:
         palavra = frases.ambigua(dono.tokenizador, colecao, nome)
         lugares = [o.lugar for o in palavra.ocorrencias]
-        inteiros = [entrada.h0(dono, o.ids)[o.lugar] for o in palavra.ocorrencias]
+        inteiros = [pontas.h0(dono, o.ids)[o.lugar] for o in palavra.ocorrencias]
         com = np.stack(inteiros)  # (n, d)
         ids = [o.ids[o.lugar] for o in palavra.ocorrencias]
         sem = dono.wte[ids].astype(np.float32)  # (n, d)

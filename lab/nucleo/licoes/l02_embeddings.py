@@ -14,11 +14,12 @@ import numpy as np
 from nucleo.base.caderno import Conferencia, Quadro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import contado, decimal, inteiro, porcento
-from nucleo.contas import arquitetura, entrada, tabela_posicoes, vetores
-from nucleo.modelos import fontes, gpt2_medido, listas
+from nucleo.contas import amarracao, arquitetura, tabela_posicoes, vetores
+from nucleo.modelos import fontes, gpt2_medido, listas, pontas, tokens
 from nucleo.modelos.fontes import Modelo
 from nucleo.modelos.listas import Palavras
 from nucleo.modelos.memoria import Memoria
+from nucleo.modelos.tamanhos import TAMANHOS, Tamanho
 from nucleo.modelos.tokens import Forma, Tokenizador, sem_acentos, visivel
 
 
@@ -93,7 +94,7 @@ def conferir_onehot(ids: list[int], V: int) -> list[Conferencia]:
     unicos = sorted(set(ids))
     if len(unicos) < 2:
         unicos = list(range(min(5, V)))  # frase de um token só: quaisquer ids servem
-    E = np.stack([entrada.onehot(i, V) for i in unicos])  # (k,) -> (k, V)
+    E = np.stack([vetores.onehot(i, V) for i in unicos])  # (k,) -> (k, V)
     d2 = ((E[:, None] - E[None]) ** 2).sum(-1, dtype=np.float64)  # (k, k, V) -> (k, k)
     d = np.sqrt(d2[np.triu_indices(len(unicos), 1)])  # (k, k) -> (pares,)
     return [
@@ -110,7 +111,7 @@ def vizinhos_da_palavra(modelo: Modelo, normas_: np.ndarray, forma: Forma, k: in
     perto = vetores.vizinhos(modelo.wte, modelo.wte[forma.id], k, normas_, (forma.id,))
     texto = modelo.tokenizador.texto
     linhas = [
-        [visivel(texto(i)), str(i), c, vetores.classificar_vizinho(forma.palavra, texto(i))]
+        [visivel(texto(i)), str(i), c, tokens.classificar_vizinho(forma.palavra, texto(i))]
         for i, c in perto
     ]
     return Quadro(
@@ -240,7 +241,7 @@ def frase_da_analogia(quadro: Quadro, formas: list[Forma]) -> str:
 @dataclass(frozen=True)
 class Conjunto:
     """O placar do conjunto de analogias nos dois protocolos. `cruas` e `normalizadas` são listas
-    de `listas.Placar`, a última com o total; `distintas`, quantas palavras couberam."""
+    de `vetores.Placar`, a última com o total; `distintas`, quantas palavras couberam."""
 
     cruas: list
     normalizadas: list
@@ -251,7 +252,7 @@ def conjunto_de_analogias(modelo: Modelo, normas_: np.ndarray) -> Conjunto:
     """Avalia todas as perguntas do Google que cabem na tabela, nos dois protocolos."""
     perguntas = listas.analogias_do_google(modelo.tokenizador)
     acertos = vetores.avaliar_protocolos(modelo.wte, normas_, perguntas.ids, (False, True))
-    placares = [listas.placar(perguntas, a) for a in acertos]
+    placares = [vetores.placar(perguntas, a) for a in acertos]
     return Conjunto(*placares, len(np.unique(perguntas.ids)))
 
 
@@ -418,7 +419,7 @@ class Custo:
 
 def custo_da_consulta(tabela: np.ndarray, i: int, vezes: int = 7) -> Custo:
     """Busca a mesma linha das duas maneiras; os tempos são medianas de `vezes` repetições."""
-    e = entrada.onehot(i, len(tabela))  # (V,)
+    e = vetores.onehot(i, len(tabela))  # (V,)
 
     def mediana(f):
         tempos = []
@@ -452,16 +453,6 @@ def quadro_do_custo(modelo: Modelo, custo: Custo) -> Quadro:
 
 
 # --- seção 4 -----------------------------------------------------------------------------
-
-
-def dono_da_wpe(modelo: Modelo) -> Modelo | None:
-    """O próprio modelo se ele tem wpe; senão o mini; None se o mini não estiver no repositório."""
-    if modelo.wpe is not None:
-        return modelo
-    try:
-        return fontes.abrir("mini")
-    except ErroDoUsuario:
-        return None
 
 
 def linhas_a_comparar(n: int) -> list[int]:
@@ -560,7 +551,7 @@ def partes_da_entrada(modelo: Modelo, ids: list[int]) -> Quadro:
 
     Num modelo sem wpe só há o conteúdo: a posição nula nem direção teria.
     """
-    o_que, onde = entrada.partes_de_h0(modelo, ids)  # (n, d), (n, d)
+    o_que, onde = pontas.partes_de_h0(modelo, ids)  # (n, d), (n, d)
     if modelo.wpe is None:
         return Quadro(
             "O tamanho de cada linha de h₀ (aqui, só o conteúdo)",
@@ -606,45 +597,67 @@ class Biblioteca:
                 self._como_repetir = ""
         return self._feitas[chave]
 
-    def passagem(self, ids: list[int]) -> entrada.Passagem | None:
+    def passagem(self, ids: list[int]) -> pontas.Passagem | None:
         """A passagem da frase pelo modelo inteiro; None, com o porquê dito, se só as tabelas
         estiverem em disco."""
         try:
             o_que = f"o que o {self._modelo.nome} inteiro calcula para a frase"
-            dito = self._perguntar(o_que, entrada.perguntar_passagem, ids, modelo=self._modelo)
+            dito = self._perguntar(o_que, pontas.perguntar_passagem, ids, modelo=self._modelo)
         except ErroDoUsuario as erro:
             self._avisar(f"{erro.o_que} {erro.por_que} {erro.o_que_fazer}")
             return None
         formas = [tuple(f) for f in dito["formas"]]
-        return entrada.Passagem(dito["h0"], dito["h_final"], dito.get("logits"), formas)
+        return pontas.Passagem(dito["h0"], dito["h_final"], dito.get("logits"), formas)
 
     def pontas(self) -> dict:
-        """As respostas de `entrada.perguntar_pontas`."""
+        """As respostas de `perguntar_pontas`."""
         o_que = f"o que se perguntou às duas matrizes do {self._modelo.nome}"
-        return self._perguntar(o_que, entrada.perguntar_pontas, modelo=self._modelo)
+        return self._perguntar(o_que, perguntar_pontas, modelo=self._modelo)
 
     def limite(self, dono: Modelo) -> str:
-        """A mensagem de `entrada.tropeco_no_limite`."""
+        """A mensagem de `pontas.tropeco_no_limite`."""
         o_que = f"o erro do {dono.nome} com um token a mais do que cabe"
-        return self._perguntar(o_que, entrada.perguntar_limite, modelo=dono)["mensagem"]
+        return self._perguntar(o_que, pontas.perguntar_limite, modelo=dono)["mensagem"]
 
     def enderecos_no_meta(self) -> tuple[int, int]:
-        """Os de `entrada.endereco_no_meta`."""
+        """Os de `amarracao.endereco_no_meta`."""
         o_que = "os endereços de dois tensores no dispositivo meta"
-        um, outro = self._perguntar(o_que, entrada.perguntar_meta)["enderecos"]
+        um, outro = self._perguntar(o_que, perguntar_meta)["enderecos"]
         return um, outro
 
     def contas(self) -> dict[str, dict[str, int]]:
         """{tamanho: {peça: parâmetros}} dos quatro GPT-2, montados no dispositivo meta."""
         o_que = "as contas dos quatro GPT-2, montados no dispositivo meta"
-        tamanhos = [asdict(t) for t in arquitetura.TAMANHOS.values()]
-        return self._perguntar(o_que, arquitetura.perguntar_contas, tamanhos)
+        tamanhos = [asdict(t) for t in TAMANHOS.values()]
+        return self._perguntar(o_que, perguntar_contas, tamanhos)
 
 
-def conferir_h0(modelo: Modelo, ids: list[int], passagem: entrada.Passagem) -> Conferencia:
+def perguntar_pontas(modelo: Modelo) -> dict:
+    """Do modelo montado: quantos parâmetros tem, se tem matriz de saída, e a `amarracao` dela com
+    a de entrada (None se não houver o que comparar). Erros: `ErroDoUsuario` se só há tabelas."""
+    de_entrada, de_saida = pontas.matrizes_das_pontas(modelo)
+    comparavel = de_saida is not None and modelo.cabeca != "ausente"
+    return {
+        "parametros": sum(p.numel() for p in modelo.completo().parameters()),
+        "tem_saida": de_saida is not None,
+        "amarracao": asdict(amarracao.amarracao(de_entrada, de_saida)) if comparavel else None,
+    }
+
+
+def perguntar_meta() -> dict:
+    """O `endereco_no_meta`."""
+    return {"enderecos": list(amarracao.endereco_no_meta())}
+
+
+def perguntar_contas(tamanhos: list[dict]) -> dict:
+    """{tamanho: {peça: parâmetros}}: `arquitetura.contar` de cada um, como a memória guarda."""
+    return {t["nome"]: arquitetura.contar(Tamanho(**t)) for t in tamanhos}
+
+
+def conferir_h0(modelo: Modelo, ids: list[int], passagem: pontas.Passagem) -> Conferencia:
     """A nossa h₀ contra a hidden_states[0] da biblioteca: a maior diferença."""
     bert = modelo.familia in fontes.CODIFICADORES
-    nossa = entrada.soma_do_bert(modelo, ids) if bert else entrada.h0(modelo, ids)
+    nossa = pontas.soma_do_bert(modelo, ids) if bert else pontas.h0(modelo, ids)
     nome = "h₀ contra hidden_states[0]" + (" (com tipo de frase e LayerNorm)" if bert else "")
     return Conferencia(nome, float(np.abs(nossa - passagem.h0).max()), 0.0, 1e-5)
 
@@ -677,10 +690,10 @@ def soma_ou_concatenacao(nome: str = "gpt2") -> Quadro:
     Multiplicações: as dos produtos por matriz (c_attn, c_proj, c_fc, c_proj), sem a atenção
     entre tokens, que cresce com o contexto nos dois casos.
     """
-    t = arquitetura.TAMANHOS[nome]
+    t = TAMANHOS[nome]
     linhas = []
     for como, d in (("somar", t.n_embd), ("concatenar", 2 * t.n_embd)):
-        conta = arquitetura.formula(arquitetura.Tamanho(t.nome, t.n_layer, d, t.n_head, 0))
+        conta = arquitetura.formula(Tamanho(t.nome, t.n_layer, d, t.n_head, 0))
         blocos = sum(n for peca, n in conta.items() if peca not in ("wte", "wpe"))
         # Cada peso de matriz multiplica uma vez por token: 12·d² por camada.
         linhas.append([como, d, blocos, t.n_layer * 12 * d * d])
@@ -703,7 +716,7 @@ def perguntas_da_amarracao(pontas: dict) -> Quadro:
     elif pontas["amarracao"] is None:
         linhas = [["há uma matriz de saída no arquivo?", "não: a biblioteca sortearia uma"]]
     else:
-        r = entrada.Amarracao(**pontas["amarracao"])
+        r = amarracao.Amarracao(**pontas["amarracao"])
         nomes = {
             "é o mesmo objeto Python?": r.mesmo_objeto,
             "começa no mesmo endereço (data_ptr)?": r.mesmo_endereco,
@@ -714,7 +727,7 @@ def perguntas_da_amarracao(pontas: dict) -> Quadro:
     return Quadro("Entrada e saída são a mesma matriz?", {"pergunta": str, "resposta": str}, linhas)
 
 
-def conferir_logits(modelo: Modelo, passagem: entrada.Passagem) -> list[Conferencia]:
+def conferir_logits(modelo: Modelo, passagem: pontas.Passagem) -> list[Conferencia]:
     """h_final · wteᵀ contra os logits da biblioteca; lista vazia onde não há cabeça amarrada ou
     a cabeça faz mais que um produto (BERT). Relativa ao maior logit, que chega a dezenas."""
     if (
@@ -746,7 +759,7 @@ def economia(modelo: Modelo, pontas: dict) -> Quadro:
 
 def economia_do_gpt2() -> Quadro:
     """A mesma conta para o GPT-2 small, só da arquitetura: as duas divisões que se confundem."""
-    t = arquitetura.TAMANHOS["gpt2"]
+    t = TAMANHOS["gpt2"]
     uma, total = t.vocab * t.n_embd, sum(arquitetura.formula(t).values())
     return Quadro(
         "E no GPT-2 small, contado da arquitetura",
@@ -758,7 +771,7 @@ def economia_do_gpt2() -> Quadro:
     )
 
 
-def proximos_tokens(modelo: Modelo, passagem: entrada.Passagem, k: int) -> Quadro:
+def proximos_tokens(modelo: Modelo, passagem: pontas.Passagem, k: int) -> Quadro:
     """Os k tokens mais prováveis depois da frase: as linhas de wte mais parecidas, em produto
     interno, com o último estado do modelo."""
     logits = passagem.logits[-1].astype(np.float64)  # (n, V) -> (V,)
@@ -831,7 +844,7 @@ def tamanhos(contas: dict[str, dict[str, int]]) -> tuple[Quadro, list[Conferenci
     """(quadro, conferências) dos quatro GPT-2. `contas`: {tamanho: {peça: parâmetros}}, contados no
     dispositivo meta."""
     linhas, conferencias = [], []
-    for t in arquitetura.TAMANHOS.values():
+    for t in TAMANHOS.values():
         conta, a_mao = contas[t.nome], arquitetura.formula(t)
         total, bytes_ = sum(conta.values()), 4 * (conta["wte"] + conta["wpe"])
         maior, _forma = arquitetura.maior_matriz(t)
@@ -848,3 +861,27 @@ def tamanhos(contas: dict[str, dict[str, int]]) -> tuple[Quadro, list[Conferenci
     return Quadro(
         "Os quatro GPT-2, contados da arquitetura (em MB: wte + wpe, float32)", colunas, linhas
     ), conferencias
+
+
+def conferir_medidas(modelo: Modelo, normas_: np.ndarray) -> list[Conferencia]:
+    """Normas, cossenos, analogia e PCA do modelo contra os números publicados do GPT-2."""
+    # Os ids são os do BPE do GPT-2: outro tokenizador acharia outras linhas, ou nenhuma.
+    gpt2 = fontes.tokenizador_gpt2()
+    linha = {p: gpt2.linha(p).id for p in ("king", "man", "woman", "queen")}
+    alvo = vetores.vetor_da_analogia(modelo.wte, linha["king"], linha["man"], linha["woman"])
+    medido = {
+        "norma_media": normas_.mean(),
+        "norma_desvio": normas_.std(),
+        "norma_minima": normas_.min(),
+        "norma_maxima": normas_.max(),
+        "cosseno_medio": vetores.anisotropia(modelo.wte, normas_),
+        "king_queen": vetores.cosseno(modelo.wte[linha["king"]], modelo.wte[linha["queen"]]),
+        "analogia_queen": vetores.cosseno(alvo, modelo.wte[linha["queen"]]),
+        "analogia_king": vetores.cosseno(alvo, modelo.wte[linha["king"]]),
+        "pca_50": tabela_posicoes.pca(modelo.wpe[:50], 2).fracao.sum(),
+        "pca_200": tabela_posicoes.pca(modelo.wpe[:200], 2).fracao.sum(),
+    }
+    return [
+        Conferencia(m["o_que"], float(medido[m["id"]]), m["esperado"], m["tolerancia"])
+        for m in gpt2_medido.fatos()["medidas"]
+    ]

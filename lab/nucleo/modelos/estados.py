@@ -7,8 +7,7 @@ final, quando o modelo tem uma. É a mesma contagem de `output_hidden_states` no
 import numpy as np
 
 from nucleo.base.erros import ErroDoUsuario
-from nucleo.contas import entrada
-from nucleo.modelos import fontes
+from nucleo.modelos import fontes, pontas
 from nucleo.modelos.fontes import Modelo
 
 
@@ -40,7 +39,7 @@ def estados(modelo: Modelo, frases: list[list[int]]) -> list[np.ndarray]:
     import torch
 
     for ids in frases:
-        entrada.posicoes(modelo, len(ids))
+        pontas.posicoes(modelo, len(ids))
         limite = modelo.config.get("max_position_embeddings")
         if limite and len(ids) > limite:
             raise ErroDoUsuario(

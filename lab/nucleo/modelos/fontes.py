@@ -460,10 +460,20 @@ def _pela_metade(modelo: Modelo, por_que: str) -> ErroDoUsuario:
 
 
 def _config_gpt2(d: int) -> dict:
-    from nucleo.contas.arquitetura import TAMANHOS
+    from nucleo.modelos.tamanhos import TAMANHOS
 
     return next(
         {"n_layer": t.n_layer, "n_embd": t.n_embd, "n_head": t.n_head}
         for t in TAMANHOS.values()
         if t.n_embd == d
     )
+
+
+def dono_da_wpe(modelo: Modelo) -> Modelo | None:
+    """O próprio modelo se ele tem wpe; senão o mini; None se o mini não estiver no repositório."""
+    if modelo.wpe is not None:
+        return modelo
+    try:
+        return abrir("mini")
+    except ErroDoUsuario:
+        return None

@@ -8,8 +8,7 @@ import numpy as np
 
 from nucleo.base import caminhos
 from nucleo.base.caderno import Conferencia
-from nucleo.contas import tabela_posicoes, vetores
-from nucleo.modelos.fontes import Modelo, tokenizador_gpt2
+from nucleo.modelos.fontes import Modelo
 
 PASTA = caminhos.DADOS / "gpt2_medido"
 
@@ -71,27 +70,3 @@ def conferir_pesos(modelo: Modelo) -> list[Conferencia]:
             diferenca = float(np.abs(trecho - esperado).max())
         linhas.append(Conferencia(v["o_que"], diferenca, 0.0, v["tolerancia"]))
     return linhas
-
-
-def conferir_medidas(modelo: Modelo, normas: np.ndarray) -> list[Conferencia]:
-    """Normas, cossenos, analogia e PCA do modelo contra os números publicados do GPT-2."""
-    # Os ids são os do BPE do GPT-2: outro tokenizador acharia outras linhas, ou nenhuma.
-    gpt2 = tokenizador_gpt2()
-    linha = {p: gpt2.linha(p).id for p in ("king", "man", "woman", "queen")}
-    alvo = vetores.vetor_da_analogia(modelo.wte, linha["king"], linha["man"], linha["woman"])
-    medido = {
-        "norma_media": normas.mean(),
-        "norma_desvio": normas.std(),
-        "norma_minima": normas.min(),
-        "norma_maxima": normas.max(),
-        "cosseno_medio": vetores.anisotropia(modelo.wte, normas),
-        "king_queen": vetores.cosseno(modelo.wte[linha["king"]], modelo.wte[linha["queen"]]),
-        "analogia_queen": vetores.cosseno(alvo, modelo.wte[linha["queen"]]),
-        "analogia_king": vetores.cosseno(alvo, modelo.wte[linha["king"]]),
-        "pca_50": tabela_posicoes.pca(modelo.wpe[:50], 2).fracao.sum(),
-        "pca_200": tabela_posicoes.pca(modelo.wpe[:200], 2).fracao.sum(),
-    }
-    return [
-        Conferencia(m["o_que"], float(medido[m["id"]]), m["esperado"], m["tolerancia"])
-        for m in fatos()["medidas"]
-    ]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from nucleo.base import caminhos
-from nucleo.contas.vetores import Acertos
 from nucleo.modelos.tokens import Tokenizador
 
 
@@ -94,7 +93,8 @@ def analogias_do_google(tokenizador: Tokenizador) -> Perguntas:
     arquivo = caminhos.DADOS / "analogias" / "questions-words.txt"
     for linha in arquivo.read_text(encoding="utf-8").splitlines():
         if linha.startswith(":"):
-            nomes.append(linha[2:].strip())
+            nome = linha[2:].strip()
+            nomes.append(CATEGORIAS.get(nome, nome))
             total.append(0)
             continue
         palavras = linha.split()
@@ -113,35 +113,3 @@ def analogias_do_google(tokenizador: Tokenizador) -> Perguntas:
         np.array(categoria, dtype=np.int64),
         np.array(ids, dtype=np.int64).reshape(-1, 4),
     )
-
-
-@dataclass(frozen=True)
-class Placar:
-    """Uma linha da tabela de analogias: contagens, não porcentagens."""
-
-    nome: str
-    total: int
-    cobertas: int
-    certas_livre: int
-    certas_sem_entradas: int
-    entrada_primeiro: int
-
-
-def placar(perguntas: Perguntas, acertos: Acertos) -> list[Placar]:
-    """O placar por categoria e, na última linha, o de todas juntas."""
-    certa = perguntas.ids[:, 3]
-    livre, sem = acertos.livre == certa, acertos.sem_entradas == certa
-    entrada = (acertos.livre[:, None] == perguntas.ids[:, :3]).any(1)  # (n, 3) -> (n,)
-
-    def linha(nome, total, quais):
-        return Placar(
-            nome, int(total), int(quais.sum()), int(livre[quais].sum()), int(sem[quais].sum()),
-            int(entrada[quais].sum()),
-        )  # fmt: skip
-
-    por_categoria = [
-        linha(CATEGORIAS.get(n, n), t, perguntas.categoria == i)
-        for i, (n, t) in enumerate(zip(perguntas.nomes, perguntas.total, strict=True))
-    ]
-    todas = np.ones(len(certa), dtype=bool)
-    return [*por_categoria, linha("todas", perguntas.total.sum(), todas)]

@@ -228,3 +228,30 @@ def sem_acentos(texto: str) -> str:
 def visivel(texto: str) -> str:
     """O token entre aspas, com o espaço e os caracteres de controle à vista: ' king', '\\n'."""
     return repr(texto)
+
+
+def classificar_vizinho(palavra: str, vizinho: str) -> str:
+    """Devolve "forma" se o vizinho é a mesma palavra com outra grafia; "palavra" se é outra.
+
+    Forma: difere só em maiúsculas, espaço, acento, plural ou flexão regular (-ed, -ing). É uma
+    regra de grafia, não de dicionário: `mice` conta como outra palavra para `mouse`, e `happier`
+    para `happy`.
+    """
+    a, b = _raiz(palavra), _raiz(vizinho)
+    if not b:
+        return "palavra"
+    if a == b:
+        return "forma"
+    curta, longa = sorted((a, b), key=len)
+    if not longa.startswith(curta):
+        # city, cities: o y vira i antes do plural.
+        y = curta.endswith("y") and longa == curta[:-1] + "ies"
+        return "forma" if y else "palavra"
+    # Raiz curta com flexão comprida costuma ser coincidência: be e bed, car e caring.
+    minimo = {"s": 2, "es": 3, "'s": 2, "ed": 4, "d": 4, "ing": 4}
+    sobra = longa[len(curta) :]
+    return "forma" if len(curta) >= minimo.get(sobra, 99) else "palavra"
+
+
+def _raiz(texto: str) -> str:
+    return sem_acentos(texto.strip().casefold()).strip("Ġ▁#")

@@ -14,8 +14,8 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from nucleo.afirmacoes.citar import minutos_de_leitura
 from nucleo.base import caminhos
+from nucleo.base.leitura import minutos_de_leitura
 from nucleo.paginas import diagramas, esqueleto
 
 APOSTILAS = caminhos.RAIZ / "apostilas"

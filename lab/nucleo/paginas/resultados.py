@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from nucleo.base import caminhos, resultado
+from nucleo.base import caminhos, pacotes, resultado
 from nucleo.base.unidades import decimal
 from nucleo.paginas import esqueleto
 
@@ -77,7 +77,7 @@ def escrever(
         conferencia=next((f for f in fichas if f["nome"] == CONFERENCIA), None),
         contas=_contas(fichas),
         maquina=_maquina(fichas, modelo),
-        pacotes=_pacotes(),
+        pacotes=[f"{p.nome} {p.versao or '(falta)'}" for p in pacotes.pedidos()],
         apostilas=[_linha_da_apostila(a) for a in apostilas or [] if a.fonte != "LEIAME.md"],
     )
     return esqueleto.gravar(saidas / "index.html", html)
@@ -247,12 +247,6 @@ def _maquina(fichas: list[dict], modelo: tuple[str, str]) -> list[tuple[str, str
     if medidos:
         itens.append(("Tempo somado", f"{decimal(sum(medidos), 0)} s"))
     return itens
-
-
-def _pacotes() -> list[str]:
-    from nucleo.sala import maquina
-
-    return [item.texto for item in maquina.conferir_pacotes()]
 
 
 def _linha_da_apostila(apostila) -> dict:

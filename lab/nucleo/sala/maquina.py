@@ -2,17 +2,14 @@
 
 import contextlib
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
-from types import SimpleNamespace
 
-from nucleo.base import caminhos
+from nucleo.base import caminhos, pacotes
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import decimal
 
@@ -37,57 +34,15 @@ def conferir_python() -> Item:
 
 def conferir_pacotes() -> list[Item]:
     """Cada pacote do requirements.txt: a versão instalada e se ela serve."""
-    itens = []
     cura = f'"{sys.executable}" -m pip install -r requirements.txt'
-    for pedido in _pedidos(caminhos.RAIZ / "requirements.txt"):
-        lido = _ler_pedido(pedido)
-        if lido.marker and not lido.marker.evaluate():
-            continue  # só se pede em outro sistema, ou em outro Python
-        nome, faixa = lido.name, lido.specifier
-        try:
-            versao = metadata.version(nome)
-        except metadata.PackageNotFoundError:
-            itens.append(
-                Item(FALTA, f"{nome}: não está instalado (pede {faixa or 'qualquer'})", cura)
-            )
-            continue
-        # "2.13.0+cpu" é a 2.13.0 montada para CPU: a etiqueta depois do + não conta.
-        serve = faixa.contains(versao.split("+")[0], prereleases=True)
-        estado = OK if serve else FALTA
-        itens.append(
-            Item(
-                estado,
-                f"{nome} {versao}" + ("" if serve else f": pede {faixa}"),
-                "" if serve else cura,
-            )
-        )
+    itens = []
+    for p in pacotes.pedidos():
+        if p.versao is None:
+            texto = f"{p.nome}: não está instalado (pede {p.faixa or 'qualquer'})"
+        else:
+            texto = f"{p.nome} {p.versao}" + ("" if p.serve else f": pede {p.faixa}")
+        itens.append(Item(OK if p.serve else FALTA, texto, "" if p.serve else cura))
     return itens
-
-
-def _pedidos(arquivo: Path) -> list[str]:
-    # Uma linha por pacote; o que vem depois de # é o porquê.
-    linhas = arquivo.read_text(encoding="utf-8").splitlines()
-    return [x for x in (linha.split("#")[0].strip() for linha in linhas) if x]
-
-
-def _ler_pedido(pedido: str):
-    try:
-        from packaging.requirements import Requirement
-    except ImportError:
-        try:
-            # Antes de instalar os pacotes só há o pip, que traz o mesmo módulo dentro dele.
-            from pip._vendor.packaging.requirements import Requirement
-        except ImportError:
-            return _sem_packaging(pedido)
-    return Requirement(pedido)
-
-
-def _sem_packaging(pedido: str):
-    # Um Python sem pip não tem pacote nenhum: basta saber o nome e o que se pede. Uma linha com
-    # condição ("; python_version …") não se julga sem o packaging, e fica para depois dele.
-    nome, faixa = re.match(r"([\w.-]+)([^;]*)", pedido).groups()
-    condicional = SimpleNamespace(evaluate=lambda: False) if ";" in pedido else None
-    return SimpleNamespace(name=nome, specifier=faixa.strip(), marker=condicional)
 
 
 def conferir_pastas() -> list[Item]:

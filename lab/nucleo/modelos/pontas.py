@@ -1,25 +1,16 @@
-"""A entrada do modelo: one-hot, h₀ = wte[ids] + wpe[posições], e a prova da amarração.
+"""O modelo por inteiro: h₀ = wte[ids] + wpe[posições] com as linhas dele, e o que ele mesmo responde.
 
 As funções do fim (`perguntar_…`) são as que pedem a biblioteca e o modelo inteiro. Devolvem
 dicionários de matrizes e de JSON: é o que `nucleo.modelos.memoria` sabe guardar.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.modelos import tensores
 from nucleo.modelos.fontes import Modelo
-
-
-def onehot(i: int, V: int) -> np.ndarray:
-    """(V,) float32: zeros, e um 1 na casa i. Erros: `IndexError` fora de 0…V−1."""
-    if not 0 <= i < V:
-        raise IndexError(f"o id {i} não existe: a tabela tem as linhas 0 a {V - 1}")
-    vetor = np.zeros(V, dtype=np.float32)
-    vetor[i] = 1
-    return vetor
 
 
 def posicoes(modelo: Modelo, n: int) -> np.ndarray:
@@ -128,57 +119,6 @@ def matrizes_das_pontas(modelo: Modelo):
     return lm.get_input_embeddings().weight, None if saida is None else saida.weight
 
 
-@dataclass(frozen=True)
-class Amarracao:
-    """Quatro perguntas sobre duas matrizes: são o mesmo objeto? o mesmo endereço? o mesmo
-    pedaço de memória? quem muda uma vê a mudança na outra?"""
-
-    mesmo_objeto: bool
-    mesmo_endereco: bool
-    mesma_memoria: bool
-    mudanca_vista: bool
-
-    @property
-    def amarrada(self) -> bool:
-        return self.mesmo_endereco and self.mesma_memoria and self.mudanca_vista
-
-
-def amarracao(entrada, saida) -> Amarracao:
-    """Compara dois parâmetros (V, d) do torch. A mudança de teste é desfeita no fim.
-
-    Erros: `ValueError` no dispositivo meta: lá nenhum tensor tem memória, `data_ptr()` é 0
-    para todos, e dois tensores sem parentesco pareceriam o mesmo.
-    """
-    import torch
-
-    if entrada.is_meta or saida.is_meta:
-        raise ValueError(
-            "no dispositivo meta não há memória: data_ptr() vale 0 para todos e não prova nada"
-        )
-    if entrada.shape != saida.shape:
-        return Amarracao(False, False, False, False)
-    with torch.no_grad():
-        antes, la_antes = entrada[0, 0].item(), saida[0, 0].item()
-        entrada[0, 0] = antes + 1.0
-        # Precisa ter mudado, e não só coincidir: a outra matriz podia já ter esse número.
-        vista = la_antes != saida[0, 0].item() == entrada[0, 0].item()
-        entrada[0, 0] = antes
-    return Amarracao(
-        entrada is saida,
-        entrada.data_ptr() == saida.data_ptr(),
-        entrada.untyped_storage().data_ptr() == saida.untyped_storage().data_ptr(),
-        vista,
-    )
-
-
-def endereco_no_meta() -> tuple[int, int]:
-    """Os data_ptr() de dois tensores meta sem parentesco nenhum: iguais, e por isso inúteis."""
-    import torch
-
-    a, b = torch.empty(2, 2, device="meta"), torch.empty(3, 3, device="meta")
-    return a.data_ptr(), b.data_ptr()
-
-
 def tropeco_no_limite(modelo: Modelo) -> str:
     """A mensagem que o modelo dá quando a sequência tem um token a mais que n_ctx, ou "" se
     ele aceita. É o erro que aparece na prática, capturado para ser explicado."""
@@ -202,23 +142,6 @@ def perguntar_passagem(modelo: Modelo, ids: list[int]) -> dict:
     return {n: v for n, v in vars(p).items() if v is not None}
 
 
-def perguntar_pontas(modelo: Modelo) -> dict:
-    """Do modelo montado: quantos parâmetros tem, se tem matriz de saída, e a `amarracao` dela com
-    a de entrada (None se não houver o que comparar). Erros: `ErroDoUsuario` se só há tabelas."""
-    de_entrada, de_saida = matrizes_das_pontas(modelo)
-    comparavel = de_saida is not None and modelo.cabeca != "ausente"
-    return {
-        "parametros": sum(p.numel() for p in modelo.completo().parameters()),
-        "tem_saida": de_saida is not None,
-        "amarracao": asdict(amarracao(de_entrada, de_saida)) if comparavel else None,
-    }
-
-
 def perguntar_limite(modelo: Modelo) -> dict:
     """O `tropeco_no_limite`. Erros: `ErroDoUsuario` se só as tabelas estiverem em disco."""
     return {"mensagem": tropeco_no_limite(modelo)}
-
-
-def perguntar_meta() -> dict:
-    """O `endereco_no_meta`."""
-    return {"enderecos": list(endereco_no_meta())}

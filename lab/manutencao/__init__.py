@@ -1,0 +1,1 @@
+"""A manutenção: o que roda quem mantém o laboratório, e o aluno nunca. Pode importar qualquer ala."""

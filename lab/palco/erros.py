@@ -1,0 +1,96 @@
+"""Os erros na tela: o que houve, por quê, o que digitar agora; e o código de saída de cada um."""
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from nucleo.base import caminhos
+from nucleo.base.erros import ErroDoUsuario
+from palco.tela import preparar_fluxos
+
+
+def explicar(erro: BaseException) -> int | None:
+    """Mostra o erro que não é defeito nosso e devolve o código de saída; None se for defeito."""
+    if isinstance(erro, ModuleNotFoundError):
+        erro = _falta_pacote(erro) or erro
+    if isinstance(erro, ErroDoUsuario):
+        mostrar_erro(erro)
+        return 2
+    if isinstance(erro, KeyboardInterrupt):
+        sys.stderr.write("\nInterrompido. As saídas da última execução completa não mudaram.\n")
+        return 130
+    if isinstance(erro, OSError) and erro.errno in (28, 122) and erro.filename is None:
+        # A própria tela era um arquivo, num disco cheio.
+        mostrar_erro(
+            ErroDoUsuario(
+                "Não consegui escrever a saída da tela.",
+                "O destino (um arquivo?) está num disco cheio.",
+                "Libere espaço, ou mande a saída para outro lugar.",
+            )
+        )
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        return 2
+    if isinstance(erro, BrokenPipeError):
+        # Quem lia (head, less) foi embora: não há a quem reclamar.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return None
+
+
+def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
+    # Só os pacotes que nós pedimos: um módulo nosso que sumiu é defeito, com traceback.
+    pedidos = (caminhos.RAIZ / "requirements.txt").read_text(encoding="utf-8").casefold()
+    raiz = (erro.name or "").split(".")[0]
+    # O módulo e o pacote têm nomes diferentes.
+    nomes = {
+        "sklearn": "scikit-learn",
+        "markdown_it": "markdown-it-py",
+        "mdit_py_plugins": "mdit-py-plugins",
+        "math_core": "math-core",
+    }
+    raiz = nomes.get(raiz, raiz)
+    if not re.search(rf"^{re.escape(raiz.casefold())}\b", pedidos, re.M) or not raiz:
+        return None
+    fazer = "Rode  make preparar  e use o Python de .venv; sem make, veja no README “sem make”."
+    venv = caminhos.RAIZ / ".venv"
+    for python in (venv / "bin" / "python", venv / "Scripts" / "python.exe"):
+        if python.is_file() and python != Path(sys.executable):
+            fazer = f"Use o Python do laboratório:  {python.relative_to(caminhos.RAIZ)} lab/…"
+    return ErroDoUsuario(
+        f"Falta o pacote {raiz}.",
+        f"Este Python ({sys.executable}) não tem o que o laboratório usa.",
+        fazer,
+    )
+
+
+def mostrar_erro(erro: ErroDoUsuario) -> None:
+    """As três partes do erro em stderr: o que houve, por quê, o que digitar agora."""
+    preparar_fluxos()
+    fazer = com_este_python(erro.o_que_fazer)
+    sys.stderr.write(f"\n✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {fazer}\n")
+
+
+def com_este_python(texto: str) -> str:
+    """Troca o "python" dos comandos pelo que está rodando: o que se copia da tela funciona.
+
+    No ambiente do laboratório, visto da raiz, vira .venv/bin/python (ou .venv\\Scripts\\python).
+    """
+    atual = Path(sys.executable)
+    nome = "python"
+    if caminhos.RAIZ / ".venv" in atual.parents:
+        nome = str(atual.relative_to(caminhos.RAIZ)).removesuffix(".exe")
+    return re.sub(r"\bpython (?=(?:lab|bench)[/\\]|-m pip)", lambda _: f"{nome} ", texto)
+
+
+def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:
+    """Roda `funcao` e devolve o código de saída, com as mesmas regras da `Aula`."""
+    preparar_fluxos()
+    try:
+        return int(funcao() or 0)
+    except BaseException as erro:
+        codigo = explicar(erro)
+        if codigo is None:
+            raise
+        return codigo
