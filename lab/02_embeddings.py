@@ -46,6 +46,8 @@ def opcoes(p):
 
 aula = Aula("02_embeddings", __doc__, SECOES, opcoes)
 
+import itertools
+
 import numpy as np
 
 from nucleo.base.caderno import Conferencia
@@ -114,6 +116,7 @@ if aula.secao(2):
         aula.quadro(f"2_vizinhos_{exp.rotulo(forma.palavra)}_{forma.id}", vizinhos)
         tipos += [tipo for *_, tipo in vizinhos.linhas]
     contagem = f"{tipos.count('forma')} dos {len(tipos)} vizinhos"
+    aula.resultado("vizinhos_que_sao_forma", tipos.count("forma") / len(tipos), vizinhos=len(tipos))
     aula.repare(f"{contagem} são a mesma palavra com outra grafia (maiúscula, espaço, plural).")
     aula.codigo(vetores.cossenos, vetores.mais_altos)
 
@@ -153,7 +156,13 @@ if aula.secao(2):
     else:
         aula.repare("nenhuma pergunta cabe neste vocabulário: o conjunto é em inglês.")
 
-    aula.quadro("2_direcoes", exp.direcoes(modelo, palavras, SEMENTE))
+    direcoes = exp.direcoes(modelo, palavras, SEMENTE)
+    aula.quadro("2_direcoes", direcoes)
+    for nome, pares, certo, trocados, _, pior, quem in direcoes.linhas:
+        if quem:
+            aula.resultado(
+                f"alinhamento.{nome}", certo, pares=pares, trocados=trocados, pior=pior, quem=quem
+            )
     aula.repare("leia o alinhamento ao lado dos controles, e veja qual par não segue os outros.")
     regua = exp.na_regua(modelo, palavras)
     if regua:
@@ -196,6 +205,9 @@ if aula.secao(4):
         wpe = exp.tabela_de_posicoes(dono)  # (n_ctx, d)
         cossenos = posicao.cossenos_entre_linhas(wpe)  # (n_ctx, d) -> (n_ctx, n_ctx)
         aula.quadro("4_linhas", exp.cossenos_das_linhas(dono.nome, cossenos))
+        quais = exp.linhas_a_comparar(len(cossenos))
+        for i, j in itertools.combinations(quais, 2):
+            aula.resultado(f"wpe.cosseno.{i}.{j}", cossenos[i, j], modelo=dono.nome)
         distancias = exp.defasagens(dono.nome, wpe)
         aula.quadro("4_defasagem", distancias)
         for k, cru, centrado in distancias.linhas:
@@ -244,7 +256,13 @@ if aula.secao(5):
     aula.resultado("wte_cosseno_medio", media)
     aula.figura("5_ortogonais", "sorteados contra wte", fig.ortogonais, gauss, nivel.tokens, modelo)
     aula.repare(f"já as linhas de wte pendem para o mesmo lado: {decimal(media)} em média.")
-    aula.quadro("5_soma", exp.soma_ou_concatenacao())
+    soma = exp.soma_ou_concatenacao()
+    aula.quadro("5_soma", soma)
+    (_, d, _, somando), (_, dobro, _, concatenando) = soma.linhas
+    dono_da_conta = "gpt2 (arquitetura)"
+    aula.resultado("soma_ou_concatenacao.largura", dobro, modelo=dono_da_conta, vezes=dobro / d)
+    vezes = concatenando / somando
+    aula.resultado("soma_ou_concatenacao.contas", concatenando, modelo=dono_da_conta, vezes=vezes)
     aula.repare("concatenar dobra a largura e quadruplica os blocos; somar custa d adições.")
 
 # %% 6 · A amarração final: weight tying
@@ -254,17 +272,23 @@ if aula.secao(6):
     if passagem:
         duas = biblioteca.pontas()
         aula.quadro("6_amarracao", exp.perguntas_da_amarracao(duas))
+        for pergunta, resposta in (duas["amarracao"] or {}).items():
+            aula.resultado(f"amarracao.{pergunta}", resposta)
         contas = exp.conferir_logits(modelo, passagem)
         if contas:
             aula.comparar("6_logits", "logits = h_final · wteᵀ, feitos à mão", contas)
             aula.quadro("6_proximos", exp.proximos_tokens(modelo, passagem, 5))
         aula.quadro("6_economia", exp.economia(modelo, duas))
-    aula.quadro("6_economia_gpt2", exp.economia_do_gpt2())
+    economia = exp.economia_do_gpt2()
+    aula.quadro("6_economia_gpt2", economia)
+    for como, (_, total, parte) in zip(("amarrado", "solto"), economia.linhas, strict=True):
+        aula.resultado(f"economia_gpt2.{como}", total, modelo="gpt2 (arquitetura)", parte=parte)
     aula.repare(
         "a apostila original diz “um quarto de 124 M”: junta o total de um e a parte do outro."
     )
     # O endereço só prova alguma coisa onde há memória.
     um, outro = biblioteca.enderecos_no_meta()
+    aula.resultado("meta.endereco", um, distingue=um != outro)
     aula.diga(
         f"No dispositivo meta os tensores têm forma e não têm memória: dois sem parentesco dão {um} "
         f"e {outro}. Endereço igual, ali, não prova nada."

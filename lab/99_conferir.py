@@ -15,13 +15,9 @@ O que fica:    outputs/99_conferir/ (relatorio.md, afirmacoes.csv, errata.md, re
 from aula import Aula
 from nucleo.afirmacoes import fichas
 from nucleo.base.erros import ErroDoUsuario
-from palco.erros import explicar
 
 # %% As seções: uma por apostila de data/afirmacoes.toml, o que falta, e o resumo
-try:
-    APOSTILAS = fichas.apostilas()
-except ErroDoUsuario as erro:  # ainda não há Aula para explicá-lo
-    raise SystemExit(explicar(erro)) from None
+APOSTILAS = fichas.apostilas()
 SECOES = APOSTILAS | {
     "gpt2": "O que só o GPT-2 verdadeiro mede",
     "mudou": "O que mudou desde a referência",
@@ -57,8 +53,9 @@ if aula.args.guardar and aula.args.secao:
 if set(APOSTILAS) & set(aula.args.secao or ()):
     todas = [a for a in todas if aula.pediu(a.apostila)]
 
-from nucleo.afirmacoes import errata, guardados, vereditos
-from nucleo.afirmacoes.medidas import Contexto, Resultados
+from nucleo.afirmacoes import errata, guardados, quadros, vereditos
+from nucleo.afirmacoes.das_licoes import Resultados
+from nucleo.afirmacoes.medidas import Contexto
 from nucleo.modelos import fontes
 
 modelo = aula.abrir_modelo()
@@ -72,7 +69,7 @@ for c in conferidas:
     aula.resultado(
         c.afirmacao.id,
         c.valores[primeiro] if primeiro else None,
-        modelo=c.medida.modelo if c.medida else "—",
+        modelo=c.achado.modelo if c.achado else "—",
         **c.como_resultado(),
     )
 
@@ -83,13 +80,13 @@ for apostila in APOSTILAS:
         continue
     if aula.args.afirmacao:
         # A ficha de uma afirmação: os valores contra a regra, e o comando para ver.
-        aula.quadro("ficha", vereditos.ficha(desta[0]))
-        aula.codigo(fichas.julgar)
+        aula.quadro("ficha", quadros.ficha(desta[0]))
+        aula.codigo(vereditos.julgar)
         continue
     mostradas = vereditos.erradas(desta) if aula.args.so_erradas else desta
     erradas = len(vereditos.erradas(desta))
     titulo = f"{len(mostradas)} de {len(desta)} afirmações"
-    aula.quadro(f"{apostila}_afirmacoes", vereditos.quadro(mostradas, titulo))
+    aula.quadro(f"{apostila}_afirmacoes", quadros.quadro(mostradas, titulo))
     aula.repare(
         f"{erradas} das {len(desta)} não conferem de todo. O veredito sai da regra; veja uma por "
         "inteiro com `python lab/99_conferir.py --afirmacao ID`."
@@ -97,7 +94,7 @@ for apostila in APOSTILAS:
 
 # %% gpt2 · O que só os pesos verdadeiros dizem
 if aula.secao("gpt2"):
-    so_la = vereditos.so_no_gpt2(conferidas)
+    so_la = quadros.so_no_gpt2(conferidas)
     aula.quadro("gpt2", so_la)
     if ctx.e_o_gpt2:
         aula.diga("O modelo de hoje **é** o GPT-2: estas linhas foram medidas agora.")
@@ -109,11 +106,8 @@ if aula.secao("gpt2"):
 if aula.secao("mudou"):
     try:
         antes = guardados.ler("99_conferir", modelo.nome)
-    except ErroDoUsuario as erro:  # o que se mediu até aqui não se perde por isto
-        if guardados.arquivo("99_conferir", modelo.nome).exists():
-            aula.diga(f"{erro.o_que} Nada a comparar. {erro.o_que_fazer}")
-        else:
-            aula.diga(f"Não há conferência guardada com o modelo {modelo.nome}: nada a comparar.")
+    except ErroDoUsuario:
+        aula.diga(f"Não há conferência guardada com o modelo {modelo.nome}: nada a comparar.")
     else:
         # Uma afirmação que não confere é um achado; uma que mudou de veredito pede um olhar.
         mudaram = vereditos.mudancas(conferidas, antes)
@@ -122,17 +116,17 @@ if aula.secao("mudou"):
 
 # %% resumo · Quantas de cada
 if aula.secao("resumo"):
-    aula.quadro("resumo", vereditos.contagem(conferidas))
-    fora = vereditos.nao_medidos_aqui(conferidas)
+    aula.quadro("resumo", quadros.contagem(conferidas))
+    fora = quadros.nao_medidos_aqui(conferidas)
     aula.repare(
         f"{fora} destes vereditos saem de números publicados, ou medidos antes por nós no GPT-2, e não "
         "de medida feita aqui. «Não confere» é um achado sobre a apostila, e não uma falha da lição."
     )
-    aula.codigo(fichas.julgar)
+    aula.codigo(vereditos.julgar)
 
 # %% Guardar tudo
 if not aula.args.afirmacao and conferidas:
-    aula.caderno.csv("afirmacoes", *vereditos.tabela_inteira(conferidas))
+    aula.caderno.csv("afirmacoes", *quadros.tabela_inteira(conferidas))
     texto = errata.em_markdown({"resultados": aula.caderno.resultados})
     aula.guardar("errata.md", texto.encode("utf-8"), "o que corrigir, com a medida de hoje")
 aula.terminar()

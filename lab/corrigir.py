@@ -47,7 +47,7 @@ import secrets
 from pathlib import Path
 
 from nucleo.exercicios import caixa, correcao
-from nucleo.exercicios.bancada import Contexto
+from nucleo.exercicios.bancada import Bancada
 
 pastas = correcao.pastas_da_turma(Path(aula.args.turma).expanduser())
 apostilas = [aula.args.apostila] if aula.args.apostila else exercicios.apostilas()
@@ -68,13 +68,13 @@ if aula.secao("caixa"):
 
 # %% Medir e corrigir
 with aula.barra() as progresso:
-    contexto, medidas, nao_deu = Contexto(aula.args.modelo, progresso), {}, []
+    bancada, medidas, nao_deu = Bancada(aula.args.modelo, progresso), {}, []
     if not aula.args.sem_previsoes:
         # Uma vez para todos: a medida é da máquina de quem corrige, e não a que veio no arquivo.
         perguntas = correcao.perguntas_respondidas(pastas, apostilas)
-        medidas, nao_deu = correcao.medir_perguntas(perguntas, contexto, progresso)
+        medidas, nao_deu = correcao.medir_perguntas(perguntas, bancada, progresso)
     boletins = correcao.corrigir_turma(
-        pastas, apostilas, minha_caixa, semente, medidas, contexto, progresso
+        pastas, apostilas, minha_caixa, semente, medidas, bancada, progresso
     )
 caixa.varrer_orfaos()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import decimal
 from nucleo.exercicios import correcao, previsoes, registro
-from nucleo.exercicios.bancada import Contexto
+from nucleo.exercicios.bancada import Bancada
 from nucleo.exercicios.previsoes import Diario, NaoEntendi, ler_numero
 from nucleo.exercicios.tipos import Confusao, Medida, Opcao, Pergunta
 
@@ -158,17 +158,17 @@ def test_escolha_e_ordem_explicam_a_que_se_escolheu():
 
 
 @pytest.fixture(scope="module")
-def contexto(smollm2):
-    c = Contexto("smollm2")
+def bancada(smollm2):
+    c = Bancada("smollm2")
     c.__dict__["modelo"] = smollm2
     return c
 
 
 @pytest.mark.smollm2
 @pytest.mark.parametrize("p", PERGUNTAS, ids=lambda p: p.id)
-def test_toda_pergunta_se_mede_ao_vivo(p, contexto):
+def test_toda_pergunta_se_mede_ao_vivo(p, bancada):
     try:
-        m = p.medir(contexto)
+        m = p.medir(bancada)
     except ErroDoUsuario as erro:
         # Só a falta do mini é desculpa, e ela vem com o que fazer.
         assert "mini" in erro.por_que + erro.o_que and erro.o_que_fazer
@@ -176,22 +176,22 @@ def test_toda_pergunta_se_mede_ao_vivo(p, contexto):
     assert m.texto and m.fonte
     if p.tipo == "escolha":
         assert m.valor in {o.chave for o in p.opcoes}
-        r = previsoes.julgar(p, m.valor, m, contexto)
+        r = previsoes.julgar(p, m.valor, m, bancada)
     elif p.tipo == "ordem":
         assert sorted(m.valor) == [o.chave for o in p.opcoes]
-        r = previsoes.julgar(p, m.valor, m, contexto)
+        r = previsoes.julgar(p, m.valor, m, bancada)
     elif p.tipo == "numero":
         assert m.valor == m.valor and abs(m.valor) < 1e12
-        r = previsoes.julgar(p, float(m.valor), m, contexto)
+        r = previsoes.julgar(p, float(m.valor), m, bancada)
         for confusao in p.confusoes:
-            errado = float(confusao.valor(contexto))
+            errado = float(confusao.valor(bancada))
             assert not previsoes.dentro(p, errado, m.valor), (p.id, errado)
-            assert previsoes.julgar(p, errado, m, contexto).explicacao == confusao.explicacao
+            assert previsoes.julgar(p, errado, m, bancada).explicacao == confusao.explicacao
         # Vai à tela e volta: o que se lê na tela, digitado de novo, acerta.
         escrito = previsoes.mostrar_previsto(p, float(m.valor))
         assert previsoes.dentro(p, previsoes.entender(p, escrito), m.valor)
     else:
-        r = previsoes.julgar(p, "ajuda; atrapalha", m, contexto)
+        r = previsoes.julgar(p, "ajuda; atrapalha", m, bancada)
         assert r.pontos and r.veredito == "compare"
         return
     assert r.veredito == "acertou"
@@ -213,10 +213,10 @@ def test_toda_pergunta_se_mede_ao_vivo(p, contexto):
         ("bfloat16", 513),
     ],
 )
-def test_medidas_contra_a_conta_a_mao(id_, certo, contexto):
+def test_medidas_contra_a_conta_a_mao(id_, certo, bancada):
     """Outra conta, feita aqui: 513 = 257 até 256, mais 128 de dois em dois, mais 128 de quatro em quatro."""
     p = next(p for p in PERGUNTAS if p.id == id_)
-    assert p.medir(contexto).valor == pytest.approx(certo, rel=1e-5)
+    assert p.medir(bancada).valor == pytest.approx(certo, rel=1e-5)
 
 
 @pytest.mark.smollm2
@@ -227,16 +227,16 @@ def test_medidas_contra_a_conta_a_mao(id_, certo, contexto):
      ("norma_do_rope", "b"), ("so_a_distancia", "a"), ("base", "a"), ("ntk", "a"), ("bolsa", "a"),
      ("linhas_da_saida", "c")],
 )  # fmt: skip
-def test_escolhas_que_a_teoria_decide(id_, certa, contexto):
+def test_escolhas_que_a_teoria_decide(id_, certa, bancada):
     p = next(p for p in PERGUNTAS if p.id == id_)
-    assert p.medir(contexto).valor == certa
+    assert p.medir(bancada).valor == certa
 
 
 @pytest.mark.smollm2
-def test_os_dois_gradientes_somam_o_da_tabela_amarrada(contexto):
+def test_os_dois_gradientes_somam_o_da_tabela_amarrada(bancada):
     from nucleo.exercicios.perguntas_02 import dois_gradientes
 
-    g = dois_gradientes(contexto)
+    g = dois_gradientes(bancada)
     assert g["linhas_entrada"] == g["diferentes"] and g["linhas_saida"] > 0.9 * g["V"]
     assert g["diferenca"] < 1e-5 * (g["norma_entrada"] + g["norma_saida"])
 
@@ -247,7 +247,7 @@ def test_sem_o_mini_a_pergunta_diz_o_que_falta_e_as_outras_seguem(tmp_path, monk
 
     from nucleo.base import caminhos
 
-    c = Contexto("smollm2")
+    c = Bancada("smollm2")
     c.__dict__["modelo"] = SimpleNamespace(wpe=None, nome="smollm2")
     monkeypatch.setattr(caminhos, "DADOS", tmp_path)
     with pytest.raises(ErroDoUsuario, match="mini"):
@@ -262,7 +262,7 @@ def test_sem_o_mini_a_pergunta_diz_o_que_falta_e_as_outras_seguem(tmp_path, monk
 
 @pytest.mark.mini
 def test_com_o_mini_a_tabela_de_posicoes_e_medida(mini):
-    c = Contexto("mini")
+    c = Bancada("mini")
     c.__dict__["modelo"] = mini
     por_id = {p.id: p for p in PERGUNTAS}
     assert por_id["um_a_mais"].medir(c).valor == "c"

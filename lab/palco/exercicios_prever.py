@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.exercicios import previsoes, registro
-from nucleo.exercicios.bancada import Contexto
+from nucleo.exercicios.bancada import Bancada
 from nucleo.exercicios.previsoes import CERTA, LIVRE, PERTO, Diario, NaoEntendi
 from nucleo.exercicios.tipos import Pergunta
 from palco.exercicios_tela import barra, diga, item, rode, tela, titulo
@@ -38,9 +38,9 @@ def sessao(apostila: int, pasta: Path, args: argparse.Namespace) -> int:
         diga("Responda antes de ver. Cada previsão é guardada com a hora e não muda mais; depois se "
              "mede ao vivo. Números com vírgula ou ponto. `pular` deixa para depois, `sair` guarda e sai.")  # fmt: skip
     with barra_de_progresso() as progresso:
-        contexto = Contexto(args.modelo, progresso)
+        bancada = Bancada(args.modelo, progresso)
         try:
-            _percorrer(perguntas, diario, contexto, prontas)
+            _percorrer(perguntas, diario, bancada, prontas)
         except (KeyboardInterrupt, EOFError) as fim:
             return _interrompida(fim, perguntas, diario, apostila)
         except _Sair:
@@ -52,7 +52,7 @@ class _Sair(Exception):
     pass
 
 
-def _percorrer(perguntas, diario: Diario, contexto: Contexto, prontas: dict | None) -> None:
+def _percorrer(perguntas, diario: Diario, bancada: Bancada, prontas: dict | None) -> None:
     for n, pergunta in enumerate(perguntas, 1):
         guardada = diario.respostas.get(pergunta.id)
         if guardada and "veredito" in guardada:
@@ -78,7 +78,7 @@ def _percorrer(perguntas, diario: Diario, contexto: Contexto, prontas: dict | No
                 diga("Esta já foi respondida em outra janela; vale a primeira.", "yellow")
                 continue
             diga(f"Previsão trancada às {_hora(guardada['quando'])[-8:]}. Medindo…", "dim")
-        _medir_e_mostrar(pergunta, guardada, diario, contexto)
+        _medir_e_mostrar(pergunta, guardada, diario, bancada)
         feitas = sum(p.id in diario.respostas for p in perguntas)
         barra(feitas, len(perguntas), "previsões")
 
@@ -112,14 +112,12 @@ def _perguntar(pergunta: Pergunta) -> str | None:
         return texto
 
 
-def _medir_e_mostrar(
-    pergunta: Pergunta, guardada: dict, diario: Diario, contexto: Contexto
-) -> None:
+def _medir_e_mostrar(pergunta: Pergunta, guardada: dict, diario: Diario, bancada: Bancada) -> None:
     try:
         valor = previsoes.entender(pergunta, guardada["texto"])
-        medida = pergunta.medir(contexto)
-        _apresentar(contexto)
-        resultado = previsoes.julgar(pergunta, valor, medida, contexto)
+        medida = pergunta.medir(bancada)
+        _apresentar(bancada)
+        resultado = previsoes.julgar(pergunta, valor, medida, bancada)
     except NaoEntendi as motivo:
         # Só acontece com um diário mexido à mão: a previsão fica como está, sem veredito.
         diga(f"A previsão guardada não é uma resposta desta pergunta. {motivo}", "yellow")
@@ -132,12 +130,12 @@ def _medir_e_mostrar(
     diario.anotar(pergunta, resultado)
 
 
-def _apresentar(contexto: Contexto) -> None:
+def _apresentar(bancada: Bancada) -> None:
     """Uma vez por sessão, quando um modelo se abre: quem responde, de onde veio e por quê."""
-    modelo = contexto.__dict__.get("modelo")
-    if modelo is None or "apresentado" in contexto.memoria:
+    modelo = bancada.__dict__.get("modelo")
+    if modelo is None or "apresentado" in bancada.memoria:
         return
-    contexto.memoria["apresentado"] = True
+    bancada.memoria["apresentado"] = True
     motivo = f" Por quê: {modelo.motivo}." if modelo.motivo else ""
     diga(f"Quem responde: **{modelo.nome}** — {modelo.origem}.{motivo}", "dim")
 

@@ -27,12 +27,12 @@ NOMES = {"smollm2": "SmolLM2", "gpt2": "GPT-2, medido", "mini": "mini"}
 
 
 def valor(licao: str, id_: str, modelo: str = PRINCIPAL, de: str | None = None):
-    """O resultado `id_` da lição rodada com `modelo` (ver `referencia.valor`)."""
+    """O resultado `id_` da lição rodada com `modelo` (ver `guardados.valor`)."""
     return guardados.valor(licao, id_, modelo, de, guardados.PASTA)
 
 
 def tabela(licao: str, id_: str, modelo: str = PRINCIPAL) -> list[dict]:
-    """As linhas de uma tabela da lição, cada uma {coluna: valor} (ver `referencia.tabela`)."""
+    """As linhas de uma tabela da lição, cada uma {coluna: valor} (ver `guardados.tabela`)."""
     return guardados.tabela(licao, id_, modelo, guardados.PASTA)
 
 

@@ -11,8 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from nucleo.base import caminhos
-from nucleo.base import resultado as formas
+from nucleo.base import caminhos, resultado
 from nucleo.base.erros import ErroDoUsuario
 
 PASTA = caminhos.DADOS / "referencia"
@@ -26,12 +25,12 @@ def arquivo(licao: str, modelo: str, pasta: Path = PASTA) -> Path:
     return pasta / modelo / f"{licao}.json"
 
 
-def guardar(resultado: dict, modelo: str, pasta: Path = PASTA) -> Path:
+def guardar(medido: dict, modelo: str, pasta: Path = PASTA) -> Path:
     """Guarda o conteúdo de um resultado.json como referência, inteiro ou nada; devolve o caminho."""
-    destino = arquivo(resultado["licao"], modelo, pasta)
+    destino = arquivo(medido["licao"], modelo, pasta)
     destino.parent.mkdir(parents=True, exist_ok=True)
-    fica = {k: v for k, v in resultado.items() if k not in VOLATEIS}
-    tabelas = resultado.get("tabelas", {})
+    fica = {k: v for k, v in medido.items() if k not in VOLATEIS}
+    tabelas = medido.get("tabelas", {})
     fica["tabelas"] = {k: t for k, t in tabelas.items() if RELOGIO not in t["colunas"]}
     provisorio = destino.with_name(destino.name + ".parcial")
     texto = _uma_linha_por_linha(json.dumps(fica, ensure_ascii=False, indent=1)) + "\n"
@@ -52,25 +51,15 @@ def ler(licao: str, modelo: str, pasta: Path = PASTA) -> dict:
     """A referência inteira: licao, versoes, modelo, resultados, tabelas.
 
     Levanta:
-        ErroDoUsuario: essa lição não foi guardada com esse modelo, ou o arquivo está estragado.
+        ErroDoUsuario: essa lição não foi guardada com esse modelo.
     """
-    onde = arquivo(licao, modelo, pasta)
     try:
-        dados = formas.abrir(onde)
-        if "resultados" not in dados:
-            raise ValueError("falta o campo «resultados»")
-        return dados
+        return resultado.abrir(arquivo(licao, modelo, pasta))
     except FileNotFoundError:
         raise ErroDoUsuario(
             f"Não há referência da lição {licao} com o modelo {modelo}.",
             f"Ela ficaria em data/referencia/{modelo}/{licao}.json.",
             f"Meça e guarde:  make referencia MODELO={modelo}",
-        ) from None
-    except (OSError, ValueError) as erro:
-        raise ErroDoUsuario(
-            f"A referência da lição {licao} com o modelo {modelo} está estragada.",
-            f"data/referencia/{modelo}/{licao}.json: {erro}.",
-            f"Traga de volta a do repositório:  git checkout data/referencia/{modelo}/{licao}.json",
         ) from None
 
 

@@ -1,35 +1,88 @@
-"""A conferência: cada afirmação das apostilas contra o que se mediu, e o veredito que sai disso."""
+"""O veredito de cada afirmação: as regras, aplicadas ao que se mediu, e de mais nada (`julgar`)."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from nucleo.afirmacoes.das_licoes import NaoMedido
 from nucleo.afirmacoes.fichas import (
-    ARQUIVO,
     CONFERE,
     EM_PARTE,
+    HIPOTESE,
     LACUNA,
     NAO_CONFERE,
     NAO_MEDIDO,
-    VEREDITOS,
     Afirmacao,
-    julgar,
+    Parte,
+    escrever,
     preencher,
-    ruim,
 )
-from nucleo.afirmacoes.medidas import GUARDADO, MEDIDAS, PUBLICADO, Contexto, Medida, NaoMedido
-from nucleo.base.caderno import Conferencia, Quadro
-from nucleo.base.unidades import inteiro
+from nucleo.afirmacoes.medidas import PUBLICADO, Achado, Contexto, juntar
+from nucleo.base.caderno import Conferencia
 
 # Importar os módulos medidas_NN registra as medidas: uma apostila nova só precisa do arquivo dela.
 for _arquivo in sorted(Path(__file__).parent.glob("medidas_[0-9][0-9].py")):
     import_module(f"nucleo.afirmacoes.{_arquivo.stem}")
 
-SO_NO_GPT2 = "só o GPT-2 verdadeiro mede isto"
+
+# --- as regras ---------------------------------------------------------------------------
+
+
+def _igual(medido, p: Parte, esperado) -> bool:
+    # Em Python True == 1; aqui «sim» e 1 são respostas diferentes.
+    return (type(medido) is bool) == (type(esperado) is bool) and medido == esperado
+
+
+# Uma comparação com NaN é falsa, e um NaN nunca passa; "diferente" precisa dizê-lo.
+REGRAS: dict[str, tuple[Callable, str]] = {
+    "igual": (_igual, "= {e}"),
+    "diferente": (lambda m, p, e: m == m and m != e, "≠ {e}"),
+    "aproximado": (lambda m, p, e: abs(m - e) <= p.tolerancia, "{e} ± {t}"),
+    "menor_que": (lambda m, p, e: m < e, "< {e}"),
+    "maior_que": (lambda m, p, e: m > e, "> {e}"),
+    "entre": (lambda m, p, e: e[0] <= m <= e[1], "de {e0} a {e1}"),
+}
+
+
+def passa(p: Parte, valores: dict) -> bool:
+    """True se o valor medido obedece à regra. Erros: `KeyError` se ele não foi medido."""
+    esperado = valores[p.contra] if p.contra else p.esperado
+    return bool(REGRAS[p.regra][0](valores[p.valor], p, esperado))
+
+
+def em_palavras(p: Parte, valores: dict | None = None) -> str:
+    """A regra como se lê: «= 5», «0,310 ± 0,005», «< 0,100»."""
+    e = p.esperado
+    if p.contra:
+        e = valores[p.contra] if valores else p.contra
+    pares = e if p.regra == "entre" else (e, e)
+    # A tolerância pode ter mais casas que o valor: 0,0005 não vira 0,001.
+    folga = (
+        escrever(p.tolerancia, p.formato) if p.formato else f"{p.tolerancia:g}".replace(".", ",")
+    )
+    texto = REGRAS[p.regra][1].format(
+        e=escrever(e, p.formato),
+        e0=escrever(pares[0], p.formato),
+        e1=escrever(pares[1], p.formato),
+        t=folga,
+    )
+    return texto + (f" ({p.contra})" if p.contra and valores else "")
+
+
+def julgar(afirmacao: Afirmacao, valores: dict | None) -> str:
+    """O veredito: sai das regras e do que se mediu (None: não se mediu), e de mais nada."""
+    if afirmacao.hipotese:
+        return HIPOTESE
+    if valores is None:
+        return NAO_MEDIDO
+    passam = [passa(p, valores) for p in afirmacao.partes]
+    return CONFERE if all(passam) else EM_PARTE if any(passam) else NAO_CONFERE
+
+
+# --- medir e julgar ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -37,12 +90,12 @@ class Conferida:
     """Uma afirmação com o que se mediu (None se não deu, e `motivo` diz por quê) e o veredito."""
 
     afirmacao: Afirmacao
-    medida: Medida | None
+    achado: Achado | None
     motivo: str = ""
 
     @property
     def valores(self) -> dict | None:
-        return self.medida and self.medida.valores
+        return self.achado and self.achado.valores
 
     @property
     def veredito(self) -> str:
@@ -51,22 +104,24 @@ class Conferida:
     @property
     def medido(self) -> str:
         """Os valores medidos, na ordem das regras, como se leem."""
-        if self.medida is None:
+        if self.achado is None:
             return "—"
         # Duas regras sobre o mesmo número não o repetem.
-        textos = dict.fromkeys(p.medido(self.valores) for p in self.afirmacao.partes)
+        textos = dict.fromkeys(
+            escrever(self.valores[p.valor], p.formato) for p in self.afirmacao.partes
+        )
         return "; ".join(textos) or "—"
 
     @property
     def regra(self) -> str:
         """As regras, como se leem, com os valores a que se compara."""
-        return "; ".join(p.em_palavras(self.valores) for p in self.afirmacao.partes) or "—"
+        return "; ".join(em_palavras(p, self.valores) for p in self.afirmacao.partes) or "—"
 
     @property
     def frase(self) -> str:
         """Uma frase: o que se mediu, com os números; ou por que não se mediu."""
         sem_numeros = LACUNA.search(self.afirmacao.frase) is None
-        if self.medida is None and not (self.afirmacao.hipotese and sem_numeros):
+        if self.achado is None and not (self.afirmacao.hipotese and sem_numeros):
             return self.motivo[:1].upper() + self.motivo[1:] + "."
         return preencher(self.afirmacao.frase, self.valores or {})
 
@@ -80,7 +135,7 @@ class Conferida:
 
     def como_resultado(self) -> dict:
         """Tudo o que outros programas (a página, a errata) precisam, menos id, valor e modelo."""
-        a, m = self.afirmacao, self.medida
+        a, m = self.afirmacao, self.achado
         return {
             "apostila": a.apostila, "na_apostila": a.lugar, "diz": a.diz, "como": a.como,
             "onde": a.onde, "medido": self.medido, "regra": self.regra, "valores": self.valores,
@@ -90,62 +145,32 @@ class Conferida:
 
 
 def conferir(afirmacao: Afirmacao, ctx: Contexto) -> Conferida:
-    """Mede e julga uma afirmação. Um defeito numa medida levanta; só `NaoMedido` é esperado.
-
-    Levanta:
-        ErroDoUsuario: as regras ou a frase usam um valor que a medida não devolve.
-    """
+    """Mede e julga uma afirmação. Um defeito numa medida levanta; só `NaoMedido` é esperado."""
     try:
-        medida = _medir(afirmacao, ctx)
+        return Conferida(afirmacao, _medir(afirmacao, ctx))
     except NaoMedido as motivo:
         return Conferida(afirmacao, None, str(motivo))
-    if medida and (faltam := afirmacao.usa - set(medida.valores)):
-        raise ruim(
-            ARQUIVO,
-            f"{afirmacao.id}: não se mede {_citar(faltam)}; há {_citar(medida.valores)}",
-        )
-    return Conferida(afirmacao, medida)
 
 
-def _citar(nomes: Iterable[str]) -> str:
-    return ", ".join(f"«{n}»" for n in sorted(nomes))
-
-
-def _conferir_medidas(afirmacoes: Iterable[Afirmacao]) -> None:
-    for a in afirmacoes:
-        for nome in (a.medida, a.reserva):
-            if nome and nome not in MEDIDAS:
-                raise ruim(ARQUIVO, f"{a.id}: não há medida com o nome «{nome}»")
-
-
-def _medir(a: Afirmacao, ctx: Contexto) -> Medida | None:
+def _medir(a: Afirmacao, ctx: Contexto) -> Achado | None:
     if a.publicado:
         valores = {k: v for k, v in a.publicado.items() if k != "fonte"}
-        return Medida(valores, "—", PUBLICADO, a.publicado["fonte"])
+        return Achado(valores, "—", PUBLICADO, a.publicado["fonte"])
     if a.onde == "gpt2" and not ctx.e_o_gpt2:
         if a.reserva:
             return ctx.medir(a.reserva, {}, "gpt2")
-        raise NaoMedido(SO_NO_GPT2)
-    if a.resultados:
-        try:
-            return ctx.ler_resultados(a.resultados, a.onde, a.numeros)
-        except NaoMedido:
-            if not a.medida:  # sem conta barata que responda no lugar da lição
-                raise
-    return ctx.medir(a.medida, a.argumentos, a.onde) if a.medida else None
+        raise NaoMedido("só o GPT-2 verdadeiro mede isto")
+    achados = [ctx.ler_resultados(a.resultados, a.onde)] if a.resultados else []
+    if a.medida:
+        achados.append(ctx.medir(a.medida, a.argumentos, a.onde))
+    return juntar(achados) if achados else None
 
 
 def conferir_todas(
-    afirmacoes: Iterable[Afirmacao], ctx: Contexto, progresso: Callable = lambda *_: None
+    afirmacoes: list[Afirmacao], ctx: Contexto, progresso: Callable = lambda *_: None
 ) -> list[Conferida]:
-    """`conferir` em cada uma, na ordem; `progresso(o_que, feito, total)` acompanha.
-
-    Levanta:
-        ErroDoUsuario: uma afirmação pede uma medida que não existe (dito antes de medir), ou usa um
-        valor que a sua medida não devolve.
-    """
-    afirmacoes, feitas = list(afirmacoes), []
-    _conferir_medidas(afirmacoes)
+    """`conferir` em cada uma, na ordem; `progresso(o_que, feito, total)` acompanha."""
+    feitas = []
     for n, a in enumerate(afirmacoes):
         progresso("conferindo as afirmações", n, len(afirmacoes))
         feitas.append(conferir(a, ctx))
@@ -153,77 +178,12 @@ def conferir_todas(
     return feitas
 
 
-# --- as tabelas --------------------------------------------------------------------------
+def erradas(conferidas: list[Conferida]) -> list[Conferida]:
+    """As que não conferem, ou só em parte."""
+    return [c for c in conferidas if c.veredito in (EM_PARTE, NAO_CONFERE)]
 
 
-def quadro(conferidas: list[Conferida], titulo: str) -> Quadro:
-    """Uma linha por afirmação: quem, o que diz, o medido, o veredito, de quem e de onde."""
-    linhas = [
-        [f"{c.afirmacao.lugar}: {c.afirmacao.id}", c.afirmacao.diz, c.medido, c.veredito, _de_quem(c)]
-        for c in conferidas
-    ]  # fmt: skip
-    colunas = ("onde: afirmação", "a original diz", "medido", "veredito", "de quem")
-    return Quadro(titulo, dict.fromkeys(colunas, str), linhas)
-
-
-def _de_quem(c: Conferida) -> str:
-    if c.medida is None:
-        return "—"
-    quem = "" if c.medida.modelo == "—" else c.medida.modelo + ", "
-    return quem + c.medida.origem
-
-
-def tabela_inteira(conferidas: list[Conferida]) -> tuple[list[str], list[list]]:
-    """(colunas, linhas) com todos os campos, para o CSV."""
-    linhas = [{"id": c.afirmacao.id, **c.como_resultado()} for c in conferidas]
-    for linha, c in zip(linhas, conferidas, strict=True):
-        linha.pop("valores")
-        linha["modelo"] = c.medida.modelo if c.medida else None
-    return list(linhas[0]), [list(linha.values()) for linha in linhas]
-
-
-def ficha(c: Conferida) -> Quadro:
-    """Tudo sobre uma afirmação: o que diz, como se mede, o medido, a fonte e a regra."""
-    r, a = c.como_resultado(), c.afirmacao
-    linhas = [["onde está", a.lugar], ["a original diz", a.diz], ["como se mede", a.como]]
-    if c.medida:
-        linhas += [["medido", c.medido], ["modelo", c.medida.modelo]]
-        linhas += [["de onde veio", f"{c.medida.origem}: {c.medida.fonte}"]]
-    for p in a.partes:
-        passa = "" if c.medida is None else " passa" if p.passa(c.valores) else " NÃO passa"
-        linhas.append([f"regra: {p.valor}", p.em_palavras(c.valores) + passa])
-    linhas += [["veredito", c.veredito], ["em uma frase", c.frase]]
-    if c.certo:
-        linhas.append(["o certo", c.certo])
-    linhas.append(["para ver", r["ver"]])
-    return Quadro(a.id, {"o que": str, "resposta": str}, linhas)
-
-
-def contagem(conferidas: list[Conferida]) -> Quadro:
-    """Quantas afirmações de cada apostila tiveram cada veredito."""
-    conta = Counter((c.veredito, c.afirmacao.apostila) for c in conferidas)
-    de = sorted({c.afirmacao.apostila for c in conferidas})
-    por_veredito = [[conta[v, n] for n in de] for v in VEREDITOS]
-    linhas = [[v, *x, sum(x)] for v, x in zip(VEREDITOS, por_veredito, strict=True)]
-    linhas.append(["todas", *(sum(x) for x in zip(*(y[1:] for y in linhas), strict=True))])
-    colunas = dict.fromkeys([*(f"apostila {n:02d}" for n in de), "ao todo"], inteiro)
-    return Quadro("Vereditos", {"veredito": str} | colunas, linhas)
-
-
-def nao_medidos_aqui(conferidas: list[Conferida]) -> int:
-    """Quantos vereditos saem de número publicado, ou que medimos antes no GPT-2 verdadeiro."""
-    return sum(c.medida is not None and c.medida.origem in (PUBLICADO, GUARDADO) for c in conferidas)  # fmt: skip
-
-
-def so_no_gpt2(conferidas: list[Conferida]) -> Quadro:
-    """As linhas que só o GPT-2 verdadeiro mede, e o que se sabe delas hoje."""
-    linhas = [
-        [c.afirmacao.id, c.afirmacao.como, c.medido, c.medida.origem if c.medida else "nada ainda"]
-        for c in conferidas
-        if c.afirmacao.onde == "gpt2"
-    ]
-    colunas = ("afirmação", "o que ele mede", "hoje se sabe", "de onde")
-    return Quadro("Só no GPT-2 verdadeiro", dict.fromkeys(colunas, str), linhas)
+# --- o que mudou desde a referência ---
 
 
 def mudancas(conferidas: list[Conferida], antes: dict) -> list[tuple[str, str, str]]:
@@ -245,8 +205,3 @@ def conferir_mudancas(mudaram: list[tuple[str, str, str]]) -> list[Conferencia]:
     if not mudaram:
         return [Conferencia("vereditos que mudaram desde a referência", 0)]
     return [Conferencia(f"{i}: era «{antes}», agora «{agora}»", 1) for i, antes, agora in mudaram]
-
-
-def erradas(conferidas: list[Conferida]) -> list[Conferida]:
-    """As que não conferem, ou só em parte."""
-    return [c for c in conferidas if c.veredito in (EM_PARTE, NAO_CONFERE)]

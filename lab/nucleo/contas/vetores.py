@@ -303,6 +303,43 @@ def onehot(i: int, V: int) -> np.ndarray:
     return vetor
 
 
+@dataclass(frozen=True)
+class Embaralho:
+    """Os ids de uma frase antes e depois de embaralhar o vocabulário, e a maior diferença entre
+    os vetores que eles buscam (zero: trocar etiquetas não muda nada)."""
+
+    antes: list[int]
+    depois: list[int]
+    diferenca: float
+
+
+def embaralhar(tabela: np.ndarray, ids: list[int], semente: int) -> Embaralho:
+    """Permuta as linhas de tabela (V, d) e os ids junto, e busca os mesmos ids nas duas tabelas."""
+    V, d = tabela.shape
+    novo_id = np.random.default_rng(semente).permutation(V)  # (V,): id velho -> id novo
+    depois, diferenca = novo_id[ids], 0.0
+    for c in range(0, d, 256):
+        # Umas colunas por vez: outra tabela inteira dobraria a memória.
+        colunas = tabela[:, c : c + 256]  # (V, d) -> (V, 256)
+        embaralhada = np.empty_like(colunas)
+        embaralhada[novo_id] = colunas  # as linhas em outra ordem
+        diferenca = np.maximum(diferenca, np.abs(embaralhada[depois] - colunas[ids]).max())
+    return Embaralho(list(ids), depois.tolist(), float(diferenca))
+
+
+def cossenos_gaussianos(d: int, quantos: int, semente: int) -> np.ndarray:
+    """(pares,), pelo menos `quantos`: cossenos entre vetores sorteados em d dimensões. Desvio ≈ 1/√d.
+
+    São todos os pares de k vetores: 201 bastam para 20.000. Dois pares com um vetor em comum não
+    dependem um do outro (para qualquer x fixo, a direção de y é uniforme), e por isso a média e o
+    desvio têm a mesma precisão que teriam com pares separados.
+    """
+    k = int(np.ceil((1 + np.sqrt(1 + 8 * quantos)) / 2))  # o menor k com k·(k − 1)/2 ≥ quantos
+    x = np.random.default_rng(semente).standard_normal((k, d), dtype=np.float32)  # (k, d)
+    x /= np.sqrt(np.einsum("kd,kd->k", x, x))[:, None]
+    return (x @ x.T)[np.triu_indices(k, 1)]  # (k, d) @ (d, k) -> (k, k) -> (pares,)
+
+
 # --- o placar de um conjunto de analogias ---
 
 

@@ -7,7 +7,7 @@ from nucleo.modelos import fontes
 from nucleo.modelos.fontes import Modelo
 
 
-class Contexto:
+class Bancada:
     """Os modelos de uma sessão. `nome` é o de --modelo; nada se abre antes da primeira medida."""
 
     def __init__(self, nome: str = "auto", progresso=lambda *_: None):

@@ -15,7 +15,7 @@ from nucleo.base.caderno import Quadro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import contado, porcento
 from nucleo.exercicios import caixa, juiz, previsoes, registro
-from nucleo.exercicios.bancada import Contexto
+from nucleo.exercicios.bancada import Bancada
 from nucleo.exercicios.caixa import Caixa
 from nucleo.exercicios.juiz import Veredito
 from nucleo.exercicios.tipos import Pergunta, Tarefa
@@ -121,14 +121,14 @@ def perguntas_respondidas(pastas: list[Path], apostilas: list[int]) -> list[Perg
 
 
 def medir_perguntas(
-    perguntas: list[Pergunta], contexto: Contexto, progresso=lambda *_: None
+    perguntas: list[Pergunta], bancada: Bancada, progresso=lambda *_: None
 ) -> tuple[dict, list[str]]:
     """({id: Medida}, [o que não deu para medir]). Mede-se uma vez, para a turma inteira."""
     medidas, faltas = {}, []
     for n, p in enumerate(perguntas):
         progresso("Medindo as perguntas", n, len(perguntas))
         try:
-            medidas[p.id] = p.medir(contexto)
+            medidas[p.id] = p.medir(bancada)
         except ErroDoUsuario as erro:
             faltas.append(f"{p.id}: {erro.o_que}")
     progresso("Medindo as perguntas", len(perguntas), len(perguntas))
@@ -136,7 +136,7 @@ def medir_perguntas(
 
 
 def corrigir_previsoes(
-    pasta: Path, apostila: int, medidas: dict, contexto: Contexto
+    pasta: Path, apostila: int, medidas: dict, bancada: Bancada
 ) -> dict[str, str]:
     """{id: veredito} das previsões de uma pessoa, refeito aqui: o que o arquivo diz não conta."""
     respostas = ler_previsoes(pasta, apostila)
@@ -149,7 +149,7 @@ def corrigir_previsoes(
         except previsoes.NaoEntendi:
             vereditos[p.id] = previsoes.ERRADA
             continue
-        vereditos[p.id] = previsoes.julgar(p, valor, medidas[p.id], contexto).veredito
+        vereditos[p.id] = previsoes.julgar(p, valor, medidas[p.id], bancada).veredito
     return vereditos
 
 
@@ -159,7 +159,7 @@ def corrigir_turma(
     caixa_: Caixa,
     semente: int,
     medidas: dict,
-    contexto: Contexto,
+    bancada: Bancada,
     progresso: Callable = lambda *_: None,
     quantos: int | None = None,
 ) -> list[Boletim]:
@@ -176,7 +176,7 @@ def corrigir_turma(
         try:
             boletim.vereditos = corrigir_funcoes(pasta, tarefas, caixa_, semente)
             for a in apostilas:
-                boletim.previsoes |= corrigir_previsoes(pasta, a, medidas, contexto)
+                boletim.previsoes |= corrigir_previsoes(pasta, a, medidas, bancada)
         except OSError as erro:
             boletim.problema = f"a pasta não se deixou ler ({erro.strerror or erro})"
         # Um defeito nosso com a entrega de uma pessoa não pode calar a correção das outras: fica

@@ -1,27 +1,23 @@
 """As perguntas da apostila 02. Cada uma mede na hora; nenhum resultado está escrito aqui."""
 
 from nucleo.base.unidades import cientifico, decimal, inteiro, porcento
-from nucleo.contas import amarracao, vetores
+from nucleo.contas import amarracao, arquitetura, tabela_posicoes, vetores
 from nucleo.exercicios.tipos import Confusao, Medida, Opcao, Pergunta
-from nucleo.modelos import pontas
+from nucleo.modelos import fontes, gpt2_medido, listas, pontas
 from nucleo.modelos.tamanhos import TAMANHOS
 
 # --- seção 1 -----------------------------------------------------------------------------
 
 
 def _embaralhar(c):
-    from nucleo.licoes import l02_embeddings as exp
-
     m = c.modelo
-    e = exp.embaralhar(m, "The cat sat on the mat", 2)
+    e = vetores.embaralhar(m.wte, m.tokenizador.ids("The cat sat on the mat"), 2)
     chave = "a" if e.diferenca == 0 else "b"
     texto = f"os ids mudaram ({e.antes[0]} virou {e.depois[0]}, …) e a maior diferença nos vetores é {decimal(e.diferenca, 1)}"
     return Medida(chave, texto, m.nome)
 
 
 def _pedacos(c):
-    from nucleo.modelos import fontes
-
     t = fontes.tokenizador_gpt2()
     p = t.pedacos("O Brasil é gigante")
     return Medida(len(p), f"{len(p)}: " + " | ".join(p), "o tokenizador do GPT-2")
@@ -64,8 +60,6 @@ def _ordem_dos_pares(c):
 
 
 def _dois_ao_acaso(c):
-    from nucleo.contas import vetores
-
     media = vetores.anisotropia(c.em_ingles.wte, c.normas)
     # 0,03 são uns cinco desvios do cosseno entre sorteados nesta largura: acima disso não é acaso.
     chave = "b" if media > 0.03 else "c" if media < -0.03 else "a"
@@ -76,7 +70,6 @@ def _dois_ao_acaso(c):
 
 def _analogia(c):
     from nucleo.contas import vetores
-    from nucleo.modelos import gpt2_medido
 
     m, ids = c.em_ingles, [c.linha(p) for p in ("king", "man", "woman")]
     alvo = vetores.vetor_da_analogia(m.wte, *ids)
@@ -92,20 +85,20 @@ def _analogia(c):
 
 
 def _conjunto(c):
-    from nucleo.licoes import l02_embeddings as exp
-
-    resumo = exp.resumo_do_conjunto(exp.conjunto_de_analogias(c.em_ingles, c.normas))
-    v = 100 * resumo["analogias_cruas_entrada_primeiro"]
-    texto = f"em {decimal(v, 1)} %; a resposta certa vem primeiro em {porcento(resumo['analogias_cruas_livre'])}"
-    return Medida(v, texto, f"{c.em_ingles.nome}, analogias do Google que cabem na tabela")
+    m = c.em_ingles
+    perguntas = listas.analogias_do_google(m.tokenizador)
+    acertos = vetores.avaliar_analogias(m.wte, c.normas, perguntas.ids, normalizar=False)
+    todas = vetores.placar(perguntas, acertos)[-1]  # a última linha junta as categorias
+    v = 100 * todas.entrada_primeiro / todas.cobertas
+    certas = todas.certas_livre / todas.cobertas
+    texto = f"em {decimal(v, 1)} %; a resposta certa vem primeiro em {porcento(certas)}"
+    return Medida(v, texto, f"{m.nome}, analogias do Google que cabem na tabela")
 
 
 # --- seções 3 e 4 --------------------------------------------------------------------------
 
 
 def _peca(nome, peca):
-    from nucleo.contas import arquitetura
-
     return arquitetura.contar(TAMANHOS[nome])[peca]
 
 
@@ -140,8 +133,6 @@ PARES_WPE = {"a": (0, 1), "b": (1, 2), "c": (2, 500)}
 
 
 def _linhas_do_gpt2(c):
-    from nucleo.modelos import gpt2_medido
-
     f = gpt2_medido.fatos()["wpe_medido"]
     onde = {linha: n for n, linha in enumerate(f["linhas"])}
     notas = {k: f["cossenos"][onde[i]][onde[j]] for k, (i, j) in PARES_WPE.items()}
@@ -151,11 +142,9 @@ def _linhas_do_gpt2(c):
 
 
 def _vizinhas(c):
-    from nucleo.contas import tabela_posicoes as posicao
-
     m = c.com_wpe
-    perto_longe = posicao.por_defasagem(
-        posicao.cossenos_entre_linhas(posicao.centrar(m.wpe)), 1, -1
+    perto_longe = tabela_posicoes.por_defasagem(
+        tabela_posicoes.cossenos_entre_linhas(tabela_posicoes.centrar(m.wpe)), 1, -1
     )
     k = min(64, len(perto_longe) - 1)
     perto, longe = float(perto_longe[1]), float(perto_longe[k])
@@ -165,7 +154,6 @@ def _vizinhas(c):
 
 
 def _um_a_mais(c):
-
     m = c.com_wpe
     mensagem = pontas.tropeco_no_limite(m)
     texto = f"com {m.n_ctx + 1} tokens: " + (mensagem or "aceitou")
@@ -176,7 +164,6 @@ def _um_a_mais(c):
 
 
 def _forma_de_h0(c):
-
     m = c.com_wpe
     ids = m.tokenizador.ids("O homem viu a casa")[:5]
     forma = pontas.h0(m, ids).shape
@@ -187,9 +174,7 @@ def _forma_de_h0(c):
 
 
 def _quase_perpendiculares(c):
-    from nucleo.licoes import l02_embeddings as exp
-
-    v = float(exp.cossenos_gaussianos(768, 4000, 2).std())
+    v = float(vetores.cossenos_gaussianos(768, 4000, 2).std())
     return Medida(
         v, f"{decimal(v, 4)}, o desvio-padrão de 4.000 pares", "vetores sorteados em 768 dimensões"
     )
@@ -199,8 +184,6 @@ def _quase_perpendiculares(c):
 
 
 def _parte_de_wte(c):
-    from nucleo.contas import arquitetura
-
     conta = arquitetura.contar(TAMANHOS["gpt2"])
     v = 100 * conta["wte"] / sum(conta.values())
     return Medida(
@@ -211,8 +194,6 @@ def _parte_de_wte(c):
 
 
 def _parte_no_solto(c):
-    from nucleo.contas import arquitetura
-
     conta = arquitetura.contar(TAMANHOS["gpt2"])
     return 100 * conta["wte"] / (sum(conta.values()) + conta["wte"])
 

@@ -155,7 +155,7 @@ def dentro(pergunta: Pergunta, valor: float, medido: float) -> bool:
     return abs(valor - medido) <= max(pergunta.tolerancia * abs(medido), pergunta.absoluta)
 
 
-def julgar(pergunta: Pergunta, valor, medida: Medida, contexto=None) -> Resultado:
+def julgar(pergunta: Pergunta, valor, medida: Medida, bancada=None) -> Resultado:
     """O veredito de uma previsão entendida, contra o que se mediu, com a explicação dela."""
     previsto = mostrar_previsto(pergunta, valor)
     veredito, explicacao, pontos = ERRADA, "", ()
@@ -170,7 +170,7 @@ def julgar(pergunta: Pergunta, valor, medida: Medida, contexto=None) -> Resultad
             (o.explicacao for o in pergunta.opcoes if fora and o.chave == fora[0]), ""
         )
     elif pergunta.tipo == "numero":
-        veredito, explicacao = _numero(pergunta, valor, medida.valor, contexto)
+        veredito, explicacao = _numero(pergunta, valor, medida.valor, bancada)
     else:
         veredito, pontos = LIVRE, tuple(medida.valor)
     return Resultado(
@@ -178,13 +178,13 @@ def julgar(pergunta: Pergunta, valor, medida: Medida, contexto=None) -> Resultad
     )
 
 
-def _numero(pergunta: Pergunta, valor: float, medido: float, contexto) -> tuple[str, str]:
+def _numero(pergunta: Pergunta, valor: float, medido: float, bancada) -> tuple[str, str]:
     if dentro(pergunta, valor, medido):
         return CERTA, ""
     # A confusão mais próxima explica, se estiver perto de verdade (2 %, ou meia unidade).
     melhores = []
     for confusao in pergunta.confusoes:
-        errado = float(confusao.valor(contexto))
+        errado = float(confusao.valor(bancada))
         folga = max(0.02 * abs(errado), pergunta.absoluta / 3, 0.02 if abs(errado) < 1 else 0)
         if abs(valor - errado) <= folga:
             melhores.append((abs(valor - errado), confusao.explicacao))

@@ -90,7 +90,7 @@ class Opcao:
 
 @dataclass(frozen=True)
 class Confusao:
-    """Um número errado conhecido: `valor(contexto)` o calcula e `explicacao` diz de onde vem."""
+    """Um número errado conhecido: `valor(bancada)` o calcula e `explicacao` diz de onde vem."""
 
     valor: Callable
     explicacao: str
@@ -109,7 +109,7 @@ class Medida:
 class Pergunta:
     """Uma pergunta de previsão.
 
-    `tipo` é "escolha", "numero", "ordem" ou "texto". `medir(contexto)` roda no modelo à mão e
+    `tipo` é "escolha", "numero", "ordem" ou "texto". `medir(bancada)` roda no modelo à mão e
     devolve uma `Medida`: a chave certa, o número, a lista de chaves em ordem, ou os pontos com
     que comparar o texto livre.
     """
