@@ -23,6 +23,7 @@ from conftest import LAB, RAIZ
 from nucleo.afirmacoes import citar as ap
 from nucleo.afirmacoes import guardados
 from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.leitura import sem_comentarios
 
 pytestmark = pytest.mark.unit
 
@@ -155,7 +156,7 @@ def test_nenhuma_frase_das_apostilas_originais(nome):
     delas = set(arquivo.read_text(encoding="utf-8").split())
     assert len(delas) > 3000
     # Com os blocos cog e sem eles: um comentário no meio não esconde uma frase copiada.
-    for texto in (TEXTOS[nome], ap.sem_comentarios(TEXTOS[nome])):
+    for texto in (TEXTOS[nome], sem_comentarios(TEXTOS[nome])):
         copiadas = [oito for impressao, oito in impressoes(texto) if impressao in delas]
         assert not copiadas, copiadas
 
@@ -234,7 +235,7 @@ def formulas(texto):
 def test_toda_formula_se_converte(nome):
     from latex2mathml.converter import convert
 
-    todas = list(formulas(ap.sem_comentarios(TEXTOS[nome])))
+    todas = list(formulas(sem_comentarios(TEXTOS[nome])))
     assert len(todas) > 20 or nome not in LICOES
     for formula in todas:
         assert "<math" in convert(formula)
@@ -242,7 +243,7 @@ def test_toda_formula_se_converte(nome):
         assert not re.search(r"\\\\|\\operatorname|\\\{|[^\\]%", formula), formula
         assert formula.count("{") == formula.count("}")
     # Nenhum cifrão sobra sem par: uma fórmula mal fechada apareceria crua.
-    for token in pedacos(ap.sem_comentarios(TEXTOS[nome]), "text"):
+    for token in pedacos(sem_comentarios(TEXTOS[nome]), "text"):
         assert "$" not in token.content, token.content
 
 
@@ -270,7 +271,7 @@ def test_diagramas_sao_simples(nome):
 
 def comandos():
     for nome, texto in TEXTOS.items():
-        visto = ap.sem_comentarios(texto)
+        visto = sem_comentarios(texto)
         trechos = [t.content for t in pedacos(visto, "code_inline")]
         for bloco in re.findall(r"```bash\n(.*?)```", visto, re.S):
             trechos += bloco.strip().splitlines()
@@ -349,7 +350,7 @@ def test_as_secoes_sao_as_da_licao(nome):
     )
     if nome.startswith("06"):
         secoes["6.7"] = "Visualizando embeddings com cuidado"  # tem lição própria, a 06_projecoes
-    partes = re.split(r"^## (\d[\d.]*)\. (.+)$", ap.sem_comentarios(TEXTOS[nome]), flags=re.M)
+    partes = re.split(r"^## (\d[\d.]*)\. (.+)$", sem_comentarios(TEXTOS[nome]), flags=re.M)
     escritas = {
         n: (t, corpo.split("\n## ")[0]) for n, t, corpo in zip(*[iter(partes[1:])] * 3, strict=True)
     }

@@ -190,35 +190,6 @@ def test_resultado_que_nao_e_um_dicionario_nao_derruba(tmp_path):
     assert pagina.ler_resultado(tmp_path) == {"licao": "x"}
 
 
-TORTOS = [
-    {"resultados": [1]}, {"resultados": [{}]}, {"resultados": {}}, {"tabelas": [1]},
-    {"resultados": [{"id": "a", "modelo": "m", "valor": {"x": 1}}]},
-    {"resultados": [{"id": "a", "modelo": ["m"], "valor": 1}]},
-    {"resultados": [{"id": "a", "valor": 1, "veredito": [1]}]},
-    {"tabelas": {"t": {"colunas": ["a"], "linhas": [[1, 2]]}}}, {"tabelas": {"t": 1}},
-    {"arquivos": 7}, {"arquivos": [7]}, {"modelo": "x"}, {"modelo": {"nome": 3}},
-    {"comando": None}, {"quando": 1}, {"segundos": "1"}, {"segundos": float("inf")},
-    {"segundos": 10**400}, {"conferencias": 1.5}, {"nao_conferem": 3}, {"versoes": []},
-    {"quando": "\ud800"},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("torto", TORTOS, ids=str)
-def test_resultado_de_forma_errada_e_licao_sem_resultado(tmp_path, torto):
-    from nucleo.base import resultado
-
-    gravar_licao(tmp_path, "02_boa", "Boa")
-    arquivo = tmp_path / "02_boa" / "resultado.json"
-    bom = json.loads(arquivo.read_text("utf-8"))
-    assert pagina.ler_resultado(tmp_path / "02_boa") == bom
-    arquivo.write_text(json.dumps(bom | torto), encoding="utf-8")
-    with pytest.raises(ValueError):
-        resultado.abrir(arquivo)
-    assert pagina.ler_resultado(tmp_path / "02_boa") == {}
-    ficha = pagina._ficha("02_boa", tmp_path / "02_boa", None)
-    assert ficha["estado"]["nome"] == pagina.NAO_RODOU and ficha["relatorio"] == ""
-
-
 def test_no_chromium(saidas):
     lido = conferir_no_navegador(saidas / "index.html")
     # O que veio com cara de HTML aparece como texto: ninguém o executou nem o engoliu.
