@@ -4,7 +4,7 @@ O que você vai ver: ids que não significam nada, vetores que significam, a ana
 rei − homem + mulher com e sem as palavras de entrada, posições aprendidas, a soma que entra
 no modelo e a prova de que entrada e saída são a mesma matriz. Um banner por seção da apostila.
 
-Quanto demora: cerca de 17 s na primeira vez (mais o preparo do modelo); nas outras, 8 s.
+Quanto demora: cerca de 7 s em dois núcleos, 11 s num só (mais o preparo do modelo, na primeira vez).
 Como rodar:    python lab/02_embeddings.py                        tudo
                python lab/02_embeddings.py --secao 2 --palavra dog
                python lab/02_embeddings.py --analogia bigger big small
@@ -29,7 +29,7 @@ SECOES = {
 }
 
 # A linha de comando vem antes das bibliotecas pesadas: --help responde na hora.
-from aula import Aula, inteiro_entre, opcao_ao_vivo
+from aula import Aula, inteiro_entre
 
 
 def opcoes(p):
@@ -41,48 +41,63 @@ def opcoes(p):
         "--top", type=inteiro_entre(1, 100), default=QUANTOS_VIZINHOS, help="quantos vizinhos"
     )
     p.add_argument("--sem-espaco", action="store_true", help="usa a palavra sem o espaço da frente")
-    opcao_ao_vivo(p)
 
 
 aula = Aula("02_embeddings", __doc__, SECOES, opcoes)
 
-import itertools
+from nucleo.licoes.l02_embeddings_ao_lado import AoLado
+
+# O transformers demora a abrir: um processo ao lado começa já (uma seção sozinha não precisa dele).
+lado = AoLado(not aula.args.secao)
+aula.no_fim(lado.fechar)
 
 import numpy as np
 
 from nucleo.base.caderno import Conferencia
 from nucleo.base.unidades import contado, decimal, inteiro
-from nucleo.contas import amarracao, arquitetura, vetores
-from nucleo.contas import tabela_posicoes as posicao
+from nucleo.contas import amarracao, arquitetura, tabela_posicoes, vetores
 from nucleo.licoes import l02_embeddings as exp
 from nucleo.licoes import l02_embeddings_figuras as fig
 from nucleo.modelos import fontes, gpt2_medido, listas, pontas
-from nucleo.modelos.memoria import Memoria
+from nucleo.modelos.tamanhos import TAMANHOS
 
+EPS = 2.0**-24  # o arredondamento de uma conta em float32: somar d parcelas erra até d · EPS
 modelo = aula.abrir_modelo()
-tok, wte = modelo.tokenizador, modelo.wte  # wte: (V, d), uma linha por token
+tok, wte, V, d = modelo.tokenizador, modelo.wte, modelo.V, modelo.d  # wte: (V, d), linha = token
 normas = exp.normas(modelo)  # (V, d) -> (V,): o comprimento de cada linha
+divisor = np.where(normas > 0, normas, 1)  # (V,): uma linha nula não aponta para lugar nenhum
 palavras = listas.palavras_para(tok)
+linha = palavras.linha  # {palavra: id}, as que são um token só
 frase = tok.ids(palavras.listas["frase"])[: modelo.n_ctx]  # lista de n ids, o que couber
+dono = fontes.dono_da_wpe(modelo)  # quem não tem wpe (RoPE) passa a vez ao mini na seção 4
+
+
+# %% As perguntas que só a biblioteca responde: vão para o processo ao lado
+def duas_pontas(E, S):
+    # A matriz de entrada e a de saída, (V, d), são uma só? Pergunta-se à memória, não ao config.
+    antes, la = E[0, 0].item(), S[0, 0].item()
+    E[0, 0] = antes + 1  # muda um número na entrada…
+    mudou = la != S[0, 0].item() == E[0, 0].item()  # …e olha se a saída mudou junto
+    E[0, 0] = antes
+    mesmo_pedaco = E.untyped_storage().data_ptr() == S.untyped_storage().data_ptr()
+    return [E is S, E.data_ptr() == S.data_ptr(), mesmo_pedaco, mudou]
+
+
+limite = lado.perguntar(pontas.um_a_mais, dono.n_ctx, modelo=dono) if dono else None
+passagem = lado.perguntar(pontas.pela_frase, frase, modelo=modelo)
+matrizes = lado.perguntar(exp.olhar_as_pontas, duas_pontas, modelo=modelo)
+no_meta = lado.perguntar(amarracao.endereco_no_meta)
+contadas = {nome: lado.perguntar(arquitetura.contar, t) for nome, t in TAMANHOS.items()}
+
 # O que é "não ter nada a ver": o cosseno de tokens e de palavras quaisquer.
 nivel = exp.niveis(modelo, normas, palavras, PARES_AO_ACASO, SEMENTE)
-# O transformers e o modelo inteiro: só se precisar, e cada pergunta uma vez (ver nucleo/modelos/memoria.py).
-biblioteca = exp.Biblioteca(modelo, Memoria(aula.args.ao_vivo), aula.diga)
-
 # As palavras de quem está ao teclado são resolvidas já: um engano aparece agora, não no meio.
-com_espaco = not aula.args.sem_espaco
-pedidas = [tok.linha(p, com_espaco) for p in aula.args.palavra or []]
-trio = [tok.linha(p, com_espaco, "--analogia") for p in aula.args.analogia or []]
-for forma in [*pedidas, *trio]:
-    aula.diga(exp.qual_linha(tok, forma, com_espaco))
-if (pedidas or trio) and aula.args.secao and not {2, 3} & set(aula.args.secao):
-    aula.diga("As palavras pedidas aparecem nas seções 2 e 3, que não estão entre as de agora.")
+pedidas, trio = exp.palavras_pedidas(tok, aula.args, aula.diga)
 escolhidas = pedidas or [tok.linha(p) for p in palavras.presentes(palavras.listas["vizinhos"])]
 
 # %% 1 · O problema: inteiros não têm significado
 if aula.secao(1):
-    # Primeiro o tokenizador do curso, que vem no repositório; depois o do modelo de hoje (se já
-    # for o GPT-2, a volta é uma só).
+    # Primeiro o tokenizador do curso; depois o do modelo de hoje (se for o GPT-2, a volta é uma só).
     for nome, t in {"gpt2": fontes.tokenizador_gpt2(), modelo.nome: tok}.items():
         for n, texto in enumerate(FRASES, 1):
             aula.quadro(f"1_tokens_{exp.rotulo(nome)}_{n}", exp.tokens_da_frase(t, texto))
@@ -90,134 +105,190 @@ if aula.secao(1):
         "o id é só o número da linha. `Ġ` não é erro: é o espaço, e `Ã©` são os dois bytes de `é`. "
         "Os ids 4899 e 5257 da apostila original são hipotéticos (seção 7)."
     )
-
     # Trocar as etiquetas dos armários não muda o que há dentro deles.
-    e = exp.embaralhar(modelo, FRASES[1], SEMENTE)
+    e = vetores.embaralhar(wte, tok.ids(FRASES[1]), SEMENTE)
     aula.diga(f"Vocabulário embaralhado: os ids {e.antes} viram {e.depois}.")
-    iguais = [Conferencia("vetores antes e depois", e.diferenca)]
+    iguais = {"vetores antes e depois": e.diferenca}
     aula.comparar("1_embaralho", "E os vetores que eles buscam?", iguais)
 
-    # One-hot: V casas por token, um único 1. A distância entre dois quaisquer é a mesma.
-    onehots = exp.conferir_onehot(frase, modelo.V)
-    aula.conferir("1_onehot", "Distância entre one-hots: √2", onehots, lambda x: decimal(x, 6))
+    # One-hot: V casas por token, um único 1. (Se a frase for de um token só, quaisquer ids servem.)
+    ids = np.unique(frase) if len(set(frase)) > 1 else np.arange(min(5, V))  # (k,)
+    E = np.zeros((len(ids), V), dtype=np.float32)  # (k,) -> (k, V)
+    E[np.arange(len(ids)), ids] = 1
+    produtos = E @ E.T  # (k, V) @ (V, k) -> (k, k): 1 de cada um consigo, 0 com os outros
+    tamanhos = np.diag(produtos)  # (k, k) -> (k,)
+    d2 = tamanhos[:, None] + tamanhos - 2 * produtos  # (k, k): ‖a − b‖² = ‖a‖² + ‖b‖² − 2·a·b
+    longe = np.sqrt(d2[np.triu_indices(len(ids), 1)], dtype=float)  # (k, k) -> (pares,)
+    extremos = {"menor distância": longe.min(), "maior distância": longe.max()}
+    raizes = [Conferencia(nome, x, 2**0.5, 1e-12) for nome, x in extremos.items()]
+    aula.conferir("1_onehot", "Distância entre one-hots: √2", raizes, lambda x: decimal(x, 6))
+    erro = np.abs(E - np.stack([vetores.onehot(i, V) for i in ids])).max()  # (k, V) -> escalar
+    aula.comparar("1_onehot_do_nucleo", "Os one-hots do nucleo", {"maior diferença": erro})
     aula.repare("todas as palavras ficam igualmente longe: o one-hot sabe quem é, não o que é.")
-    aula.codigo(vetores.onehot)
+    aula.codigo()
+
 
 # %% 2 · A ideia: dar coordenadas às palavras
+def cosseno(a, b):  # a direção de um contra a do outro: 1 se é a mesma, 0 se perpendiculares
+    tamanhos = np.sqrt(a @ a) * np.sqrt(b @ b)  # (d,), (d,) -> escalar
+    return a @ b / (tamanhos or 1)  # (d,) @ (d,) -> escalar
+
+
+def contra_todos(v):  # o cosseno de v com cada linha da tabela, todos de uma vez
+    return wte @ v / (divisor * (np.sqrt(v @ v) or 1))  # (V, d) @ (d,) -> (V,)
+
+
+def ranking(notas, k, fora=()):  # os k ids de nota maior, sem os de fora; no empate, o menor id
+    ordem = np.argsort(-notas, kind="stable")  # (V,) -> (V,)
+    return ordem[~np.isin(ordem, fora)][:k]  # (V,) -> (k,)
+
+
 if aula.secao(2):
     # Brinquedo: três "palavras" no plano. O cosseno compara direções, não tamanhos.
     a, b, c = np.array([2.0, 1.0]), np.array([4.0, 2.0]), np.array([-1.0, 2.0])
-    mesma, outra = decimal(vetores.cosseno(a, b)), decimal(vetores.cosseno(a, c))
+    mesma, outra = decimal(cosseno(a, b)), decimal(cosseno(a, c))
     aula.diga(f"Brinquedo: cos((2,1), (4,2)) = {mesma} e cos((2,1), (−1,2)) = {outra}.")
-
     tipos = []  # "forma" ou "palavra", um por vizinho mostrado
     for forma in escolhidas:
-        vizinhos = exp.vizinhos_da_palavra(modelo, normas, forma, aula.args.top)
-        aula.quadro(f"2_vizinhos_{exp.rotulo(forma.palavra)}_{forma.id}", vizinhos)
-        tipos += [tipo for *_, tipo in vizinhos.linhas]
+        notas = contra_todos(wte[forma.id])  # (d,) -> (V,)
+        perto = ranking(notas, aula.args.top, fora=[forma.id])  # (V,) -> (k,)
+        quadro, difere = exp.quadro_de_vizinhos(tok, forma, perto, notas[perto])
+        aula.quadro(f"2_vizinhos_{exp.rotulo(forma.palavra)}_{forma.id}", quadro)
+        tipos += difere
     contagem = f"{tipos.count('forma')} dos {len(tipos)} vizinhos"
-    aula.resultado("vizinhos_que_sao_forma", tipos.count("forma") / len(tipos), vizinhos=len(tipos))
     aula.repare(f"{contagem} são a mesma palavra com outra grafia (maiúscula, espaço, plural).")
-    aula.codigo(vetores.cossenos, vetores.mais_altos)
+    if escolhidas:
+        rapidos = vetores.cossenos(wte, wte[forma.id], normas)  # (d,) -> (V,)
+        trocados = perto != vetores.mais_altos(rapidos, aula.args.top, (forma.id,))  # (k,)
+        iguais = {"os V cossenos": np.abs(notas - rapidos).max(), "lugares": trocados.sum()}
+        aula.comparar("2_cossenos_da_linha", "A última palavra, pelo nucleo", iguais, d * EPS)
+        fracao = tipos.count("forma") / len(tipos)
+        aula.resultado("vizinhos_que_sao_forma", fracao, "fração", vizinhos=len(tipos))
 
     # Um cosseno só se lê ao lado do nível do acaso, que na wte crua não é zero.
-    pares = exp.pares_nomeados(modelo, palavras, nivel)
-    aula.quadro("2_pares", pares)
-    for par, valor, *_ in pares.linhas:
-        aula.resultado(f"cosseno.{par}", valor)
-    aula.resultado("cosseno_ao_acaso", nivel.tokens.mean())
-    aula.resultado("cosseno_entre_palavras_comuns", nivel.palavras)
-    aula.repare(nivel.frase())
-
-    aula.quadro("2_centro", exp.perto_do_centro(modelo, 8))
+    sorteados, pares = np.sort(nivel.tokens), []  # (pares,)
+    for a, b in palavras.listas["pares"]:
+        if a in linha and b in linha:
+            c = cosseno(wte[linha[a]], wte[linha[b]])  # (d,), (d,) -> escalar
+            abaixo = np.searchsorted(sorteados, c) / len(sorteados)  # a parte do acaso que é menor
+            pares.append([f"{a} – {b}", c, abaixo, exp.publicado_no_gpt2(a, b)])
+    aula.quadro("2_pares", exp.quadro_dos_pares(pares))
+    acaso, comuns = nivel.tokens.mean(), nivel.palavras
+    aula.resultados({"cosseno_ao_acaso": acaso, "cosseno_entre_palavras_comuns": comuns})
+    aula.repare(
+        f"dois tokens ao acaso dão {decimal(acaso)}; duas palavras comuns, {decimal(comuns)}. "
+        "É com isso que se compara um cosseno, e não com 0."
+    )
+    # Quem mora perto da linha média? ‖w − m‖² = ‖w‖² − 2·w·m + ‖m‖², sem montar outra tabela.
+    media = wte.mean(0)  # (V, d) -> (d,)
+    longe = np.sqrt(np.maximum(normas**2 - 2 * (wte @ media) + media @ media, 0))  # (V,)
+    aula.quadro("2_centro", exp.quadro_do_centro(tok, ranking(-longe, 8), longe))
     aula.repare("no GPT-2 quem mora no centro são tokens-fantasma, como ' SolidGoldMagikarp'.")
 
+    # Brinquedo: dois números por palavra (sexo, realeza). O passo homem → mulher leva rei à rainha.
+    homem, mulher, rei = np.array([0, 0]), np.array([1, 0]), np.array([0, 1])
+    aula.diga(f"Brinquedo: rei − homem + mulher = {(rei - homem + mulher).tolist()}, a rainha.")
     formas = trio or exp.formas_da_analogia(tok, palavras)
     if formas:
-        rei, homem, mulher = (forma.id for forma in formas)
+        rei, homem, mulher = entradas = [forma.id for forma in formas]
         alvo = wte[rei] - wte[homem] + wte[mulher]  # (d,): a conta da apostila, linhas cruas
-        resposta = exp.analogia_lado_a_lado(modelo, normas, formas, alvo, aula.args.top)
-        aula.quadro("2_analogia", resposta)
-        aula.repare(exp.frase_da_analogia(resposta, formas))
+        notas = contra_todos(alvo)  # (d,) -> (V,)
+        livre = ranking(notas, aula.args.top)  # (V,) -> (k,): com tudo permitido
+        sem = ranking(notas, aula.args.top, fora=entradas)  # (V,) -> (k,): sem as de entrada
+        aula.quadro("2_analogia", exp.quadro_da_analogia(tok, formas, livre, sem, notas))
+        vence, outra = (f"`{exp.visivel(tok.texto(i))}`" for i in (livre[0], sem[0]))
+        recado = f"aqui {outra} vence mesmo com tudo permitido ({decimal(notas[sem[0]])})."
+        if livre[0] in entradas:
+            recado = (
+                f"com tudo permitido vence {vence} ({decimal(notas[livre[0]])}), que é uma das "
+                f"entradas; só proibindo as entradas vence {outra} ({decimal(notas[sem[0]])})."
+            )
+        aula.repare(recado + exp.analogia_publicada(formas))
+        rapidos = vetores.vizinhos(wte, alvo, len(sem), normas, tuple(entradas))  # [(id, cosseno)]
+        trocados = sem != [i for i, _ in rapidos]  # (k,)
+        aula.comparar("2_analogia_do_nucleo", "Pelo nucleo", {"lugares trocados": trocados.sum()})
+        aula.resultados(exp.medidas_da_analogia(modelo, palavras, formas, notas))
 
     # Uma analogia bonita não é estatística: agora o conjunto inteiro, nos dois protocolos.
     conjunto = exp.conjunto_de_analogias(modelo, normas)
     aula.diga(f"Conjunto do Google: {conjunto.distintas} palavras distintas são um token só aqui.")
+    for id_, quadro in exp.placares(conjunto).items():
+        aula.quadro(id_, quadro)
     if conjunto.distintas:
-        cruas, normalizadas = conjunto.cruas, conjunto.normalizadas
-        aula.quadro("2_cruas", exp.placar("Linhas cruas somadas (a apostila)", cruas))
-        aula.quadro("2_normalizadas", exp.placar("Linhas normalizadas (gensim)", normalizadas))
-        resumo = exp.resumo_do_conjunto(conjunto)
-        for id_, valor in resumo.items():
-            aula.resultado(id_, valor, "fração")
         aula.figura("2_analogias", "acertos por categoria", fig.analogias, conjunto, modelo.nome)
-        aula.repare(exp.frase_do_conjunto(resumo))
-        aula.codigo(vetores.avaliar_analogias)
-    else:
-        aula.repare("nenhuma pergunta cabe neste vocabulário: o conjunto é em inglês.")
-
-    direcoes = exp.direcoes(modelo, palavras, SEMENTE)
-    aula.quadro("2_direcoes", direcoes)
-    for nome, pares, certo, trocados, _, pior, quem in direcoes.linhas:
-        if quem:
-            aula.resultado(
-                f"alinhamento.{nome}", certo, pares=pares, trocados=trocados, pior=pior, quem=quem
-            )
+    aula.repare(exp.frase_do_conjunto(conjunto))
+    aula.quadro("2_direcoes", exp.direcoes(modelo, palavras, SEMENTE))
     aula.repare("leia o alinhamento ao lado dos controles, e veja qual par não segue os outros.")
     regua = exp.na_regua(modelo, palavras)
     if regua:
         aula.quadro("2_regua", exp.quadro_da_regua(regua))
         aula.figura("2_regua", "palavras ao longo da direção", fig.regua, regua, modelo.nome)
         aula.repare(exp.frase_da_regua(regua))
+    aula.codigo(vetores.avaliar_analogias)
 
 # %% 3 · Na prática: a matriz é uma tabela de consulta
 if aula.secao(3):
     # Brinquedo: 5 palavras em 3 dimensões, para ver a conta inteira.
-    W = np.arange(15, dtype=np.float32).reshape(5, 3)
-    produto = vetores.onehot(3, 5) @ W  # (5,) @ (5, 3) -> (3,)
-    aula.diga(f"Brinquedo: W = {W.astype(int).tolist()}")
-    aula.diga(
-        f"onehot(3)ᵀ · W = {produto.astype(int).tolist()}, e W[3] = {W[3].astype(int).tolist()}."
-    )
-
+    W = np.arange(15).reshape(5, 3)  # (15,) -> (5, 3)
+    um = np.eye(5, dtype=int)[3]  # (5, 5) -> (5,)
+    produto = um @ W  # (5,) @ (5, 3) -> (3,)
+    aula.diga(f"Brinquedo: W = {W.tolist()}")
+    aula.diga(f"onehot(3)ᵀ · W = {produto.tolist()}, e W[3] = {W[3].tolist()}.")
     forma = (pedidas or [exp.forma_do_exemplo(tok, palavras)])[0]
     aula.quadro("3_vetor_cru", exp.vetor_cru(modelo, forma, QUANTOS_NUMEROS))
     tamanho = decimal(np.median(np.abs(wte[forma.id])))  # (d,) -> escalar
     aula.repare(f"números comuns: metade, sem o sinal, é menor que {tamanho}. Um só não diz nada.")
+    um = np.zeros(V, dtype=np.float32)  # (V,)
+    um[forma.id] = 1
+    produto = um @ wte  # (V,) @ (V, d) -> (d,)
+    iguais = {"as duas buscas": np.abs(produto - wte[forma.id]).max()}  # (d,) -> escalar
+    aula.comparar("3_consulta", "onehot(i)ᵀ · W contra W[i]", iguais)
+    ms_produto = exp.milissegundos(lambda: um @ wte)
+    ms_indice = exp.milissegundos(lambda: wte[forma.id].copy())
+    aula.quadro("3_custo", exp.quadro_do_custo(V * d, ms_produto, ms_indice))
+    vezes = inteiro(round(ms_produto / ms_indice, -1))
+    aula.repare(
+        f"o produto faz |V|·d = {inteiro(V * d)} multiplicações (e não os |V| = {inteiro(V)} que a "
+        f"apostila original diz), quase todas por zero: {vezes} vezes mais lento."
+    )
+    aula.codigo()
 
-    custo = exp.custo_da_consulta(wte, forma.id)
-    buscas = [Conferencia("as duas buscas", custo.diferenca)]
-    aula.comparar("3_consulta", "onehot(i)ᵀ · W contra W[i]", buscas)
-    aula.quadro("3_custo", exp.quadro_do_custo(modelo, custo))
-    aula.repare(exp.frase_do_custo(modelo, custo))
-    aula.codigo(vetores.onehot, exp.custo_da_consulta)
 
 # %% 4 · O segundo embedding: posição
+def cossenos_entre(tabela):  # cada linha contra cada linha
+    tamanhos = np.sqrt((tabela * tabela).sum(1))  # (n, d) -> (n,)
+    unitarias = tabela / np.where(tamanhos > 0, tamanhos, 1)[:, None]  # (n, d), comprimento 1
+    return unitarias @ unitarias.T  # (n, d) @ (d, n) -> (n, n)
+
+
+def por_distancia(c):  # na casa k, a média da k-ésima diagonal: todos os pares (i, i + k)
+    return np.array([np.diagonal(c, k).mean(dtype=float) for k in range(len(c))])  # (n, n) -> (n,)
+
+
 if aula.secao(4):
-    # Quem não tem wpe (RoPE) passa a vez ao mini; o nome de quem mediu vai em cada tabela.
-    dono = fontes.dono_da_wpe(modelo)
+    # Brinquedo: quatro posições num círculo, de 60 em 60 graus. Só a distância importa.
+    angulos = np.arange(4) * np.pi / 3  # (4,)
+    circulo = np.stack([np.cos(angulos), np.sin(angulos)], 1)  # (4,) -> (4, 2)
+    medias = ", ".join(decimal(x, 1) for x in por_distancia(cossenos_entre(circulo)).round(9))
+    aula.diga(f"Brinquedo: posições num círculo; às distâncias 0, 1, 2 e 3, cosseno {medias}.")
     if modelo.wpe is None:
-        quem = "O mini, que tem, não está nesta cópia."
-        if dono:
-            quem = f"Medimos no **{dono.nome}**, o GPT-2 pequeno que vem no repositório."
-        aula.diga(f"**{modelo.nome} não tem wpe**: gira Q e K (RoPE, apostila 06, 6.6). {quem}")
+        aula.diga(exp.quem_mede_a_wpe(modelo, dono))
     if dono is not None:
-        wpe = exp.tabela_de_posicoes(dono)  # (n_ctx, d)
-        cossenos = posicao.cossenos_entre_linhas(wpe)  # (n_ctx, d) -> (n_ctx, n_ctx)
+        wpe = exp.tabela_de_posicoes(dono)  # (n_ctx, d): o nome de quem mediu vai em cada tabela
+        cossenos = cossenos_entre(wpe)  # (n_ctx, d) -> (n_ctx, n_ctx)
         aula.quadro("4_linhas", exp.cossenos_das_linhas(dono.nome, cossenos))
-        quais = exp.linhas_a_comparar(len(cossenos))
-        for i, j in itertools.combinations(quais, 2):
-            aula.resultado(f"wpe.cosseno.{i}.{j}", cossenos[i, j], modelo=dono.nome)
-        distancias = exp.defasagens(dono.nome, wpe)
-        aula.quadro("4_defasagem", distancias)
-        for k, cru, centrado in distancias.linhas:
-            aula.resultado(f"wpe.defasagem.{k}", cru, modelo=dono.nome, centrado=centrado)
-        aula.repare(exp.frase_da_defasagem(distancias))
+        # A primeira linha e a última fogem da curva; a linha média é comum a todas.
+        cru = por_distancia(cossenos[1:-1, 1:-1])  # (n_ctx, n_ctx) -> (n_ctx − 2,)
+        centrado = por_distancia(cossenos_entre(wpe - wpe.mean(0))[1:-1, 1:-1])  # (n_ctx − 2,)
+        aula.quadro("4_defasagem", exp.quadro_das_defasagens(dono.nome, cru, centrado))
+        aula.repare(exp.frase_da_defasagem(centrado))
+        erro = np.abs(cossenos - tabela_posicoes.cossenos_entre_linhas(wpe)).max()  # -> escalar
+        iguais = {"todos os cossenos": erro}
+        aula.comparar("4_cossenos_do_nucleo", "Pelo nucleo", iguais, wpe.shape[1] * EPS)
         aula.figura("4_mapa", "posições contra posições", fig.mapa_de_posicoes, dono.nome, cossenos)
         if len(wpe) > 3:  # menos posições que isso não desenham curva
             aula.figura("4_curva", "wpe em 3 componentes", fig.curva_de_posicoes, dono.nome, wpe)
-        aula.diga(exp.explicar_limite(dono, biblioteca))
-        aula.codigo(posicao.cossenos_entre_linhas, posicao.por_defasagem)
+        aula.diga(exp.explicar_limite(dono, limite))
 
     # O GPT-2 verdadeiro, ao lado: fatos medidos uma vez, guardados em data/gpt2_medido.
     aula.quadro("4_gpt2_linhas", exp.gpt2_linhas())
@@ -229,91 +300,105 @@ if aula.secao(4):
     aula.figura("4_gpt2_helice", "GPT-2, medido: a hélice das posições", fig.gpt2_helice)
     _, curva = gpt2_medido.defasagem()  # (1000,): o cosseno médio a cada distância
     aula.repare(f"no GPT-2 a semelhança oscila: desce a {decimal(curva.min())} e volta a subir.")
+    aula.codigo()
 
 # %% 5 · Juntando: a entrada real do modelo
 if aula.secao(5):
-    o_que, onde = pontas.partes_de_h0(modelo, frase)  # wte[ids], wpe[0…n−1]: (n, d), (n, d)
+    n = len(frase)
+    o_que = wte[frase]  # (V, d) -> (n, d)
+    tabela = exp.tabela_de_posicoes(modelo) if modelo.wpe is not None else np.zeros((n, d), "f4")
+    onde = tabela[:n]  # (n_ctx, d) -> (n, d): as linhas 0, 1, …, n − 1
     h0 = o_que + onde  # (n, d) + (n, d) -> (n, d)
-    quantos = contado(len(frase), "token")
-    aula.diga(f"“{palavras.listas['frase']}”: {quantos}, e h₀ tem forma {h0.shape}.")
-    aula.quadro("5_partes", exp.partes_da_entrada(modelo, frase))
+    aula.diga(f"“{palavras.listas['frase']}”: {contado(n, 'token')}, e h₀ tem forma {h0.shape}.")
+    aula.quadro("5_partes", exp.partes_da_entrada(modelo, frase, o_que, onde))
     if modelo.wpe is None:
         aula.repare("este modelo não soma posição nenhuma na entrada: h₀ é só o conteúdo.")
-    passagem = biblioteca.passagem(frase)
-    if passagem:
-        contra = [exp.conferir_h0(modelo, frase, passagem)]
-        aula.comparar("5_h0", "h₀ feita à mão contra a biblioteca", contra)
-        forma_final, blocos = passagem.formas[-1], len(passagem.formas) - 1
+    inteira = passagem.resposta_ou_aviso(aula.diga)
+    if inteira:
+        # O BERT ainda soma o tipo de frase e normaliza antes do primeiro bloco.
+        nome, entrada = exp.como_no_modelo(modelo, frase, h0)  # (n, d) -> (n, d)
+        erro = np.abs(entrada - inteira.h0).max()  # (n, d) -> escalar
+        aula.comparar("5_h0", "h₀ feita à mão contra a biblioteca", {nome: erro}, 1e-5)
+        forma_final, blocos = inteira.formas[-1], len(inteira.formas) - 1
         aula.diga(f"A forma atravessa os {blocos} blocos sem mudar: {h0.shape} -> {forma_final}.")
-    aula.codigo(pontas.h0)
 
     # Somar não mistura tudo? Em muitas dimensões, dois sorteados são quase perpendiculares.
-    gauss = exp.cossenos_gaussianos(modelo.d, PARES_AO_ACASO, SEMENTE)  # (pares,)
-    esperado = exp.conferir_gaussianos(gauss, modelo.d)
-    titulo = f"Cosseno entre vetores sorteados em {modelo.d} dimensões"
+    k = int(np.ceil((1 + np.sqrt(1 + 8 * PARES_AO_ACASO)) / 2))  # k vetores dão k·(k − 1)/2 pares
+    x = np.random.default_rng(SEMENTE).standard_normal((k, d), dtype=np.float32)  # (k, d)
+    x = x / np.linalg.norm(x, axis=1, keepdims=True)  # (k, d) / (k, 1) -> (k, d)
+    gauss = (x @ x.T)[np.triu_indices(k, 1)]  # (k, d) @ (d, k) -> (k, k) -> (pares,)
+    esperado = exp.conferir_gaussianos(gauss, d)  # média 0 e desvio 1/√d
+    titulo = f"Cosseno entre vetores sorteados em {d} dimensões"
     aula.conferir("5_gauss", titulo, esperado, lambda x: decimal(x, 4))
     media = vetores.anisotropia(wte, normas)
     aula.resultado("wte_cosseno_medio", media)
     aula.figura("5_ortogonais", "sorteados contra wte", fig.ortogonais, gauss, nivel.tokens, modelo)
     aula.repare(f"já as linhas de wte pendem para o mesmo lado: {decimal(media)} em média.")
-    soma = exp.soma_ou_concatenacao()
-    aula.quadro("5_soma", soma)
-    (_, d, _, somando), (_, dobro, _, concatenando) = soma.linhas
-    dono_da_conta = "gpt2 (arquitetura)"
-    aula.resultado("soma_ou_concatenacao.largura", dobro, modelo=dono_da_conta, vezes=dobro / d)
-    vezes = concatenando / somando
-    aula.resultado("soma_ou_concatenacao.contas", concatenando, modelo=dono_da_conta, vezes=vezes)
+    aula.quadro("5_soma", exp.soma_ou_concatenacao())
     aula.repare("concatenar dobra a largura e quadruplica os blocos; somar custa d adições.")
+    aula.codigo()
+
 
 # %% 6 · A amarração final: weight tying
 if aula.secao(6):
     aula.diga(f"No arquivo, a cabeça está **{modelo.cabeca}**: {modelo.nota_da_cabeca}.")
-    passagem = biblioteca.passagem(frase)
-    if passagem:
-        duas = biblioteca.pontas()
-        aula.quadro("6_amarracao", exp.perguntas_da_amarracao(duas))
-        for pergunta, resposta in (duas["amarracao"] or {}).items():
-            aula.resultado(f"amarracao.{pergunta}", resposta)
-        contas = exp.conferir_logits(modelo, passagem)
-        if contas:
-            aula.comparar("6_logits", "logits = h_final · wteᵀ, feitos à mão", contas)
-            aula.quadro("6_proximos", exp.proximos_tokens(modelo, passagem, 5))
+    inteira = passagem.resposta_ou_aviso(aula.diga)
+    if inteira:
+        duas = matrizes.resposta()
+        aula.quadro("6_amarracao", exp.perguntas_da_amarracao(modelo, duas))
+        if duas["respostas"]:
+            trocadas = np.not_equal(duas["respostas"], duas["nucleo"]).sum()  # (4,) -> escalar
+            aula.comparar("6_duas_pontas", "Pelo nucleo", {"respostas diferentes": trocadas})
+        # A cabeça do BERT faz mais que um produto; uma cabeça solta usa outra matriz.
+        da_wte = modelo.cabeca == "amarrada" and modelo.familia not in fontes.CODIFICADORES
+        if da_wte and inteira.logits is not None:
+            logits = inteira.h_final @ wte.T  # (n, d) @ (d, V) -> (n, V)
+            erro = np.abs(logits - inteira.logits).max() / np.abs(inteira.logits).max()
+            iguais = {"h_final · wteᵀ (relativa ao maior logit)": erro}
+            aula.comparar("6_logits", "logits = h_final · wteᵀ, feitos à mão", iguais, 1e-5)
+            ultimo = inteira.logits[-1].astype(float)  # (n, V) -> (V,): o que vem depois da frase
+            chances = np.exp(ultimo - ultimo.max())  # (V,)
+            chances = chances / chances.sum()  # (V,): softmax, soma 1
+            proximos = exp.quadro_dos_proximos(tok, ranking(ultimo, 5), ultimo, chances)
+            aula.quadro("6_proximos", proximos)
         aula.quadro("6_economia", exp.economia(modelo, duas))
-    economia = exp.economia_do_gpt2()
-    aula.quadro("6_economia_gpt2", economia)
-    for como, (_, total, parte) in zip(("amarrado", "solto"), economia.linhas, strict=True):
-        aula.resultado(f"economia_gpt2.{como}", total, modelo="gpt2 (arquitetura)", parte=parte)
-    aula.repare(
-        "a apostila original diz “um quarto de 124 M”: junta o total de um e a parte do outro."
-    )
+    aula.quadro("6_economia_gpt2", exp.economia_do_gpt2())
+    aula.repare("“um quarto de 124 M”, diz a original: junta o total de um e a parte do outro.")
     # O endereço só prova alguma coisa onde há memória.
-    um, outro = biblioteca.enderecos_no_meta()
+    um, outro = no_meta.resposta()
     aula.resultado("meta.endereco", um, distingue=um != outro)
-    aula.diga(
-        f"No dispositivo meta os tensores têm forma e não têm memória: dois sem parentesco dão {um} "
-        f"e {outro}. Endereço igual, ali, não prova nada."
-    )
-    aula.codigo(amarracao.amarracao)
+    aula.diga(f"No dispositivo meta não há memória: dois tensores quaisquer dão {um} e {outro}.")
+    aula.codigo(duas_pontas)
 
 # %% 7 · O código
 if aula.secao(7):
     # Cada tropeço da listagem é medido aqui, com o tokenizador verdadeiro do GPT-2.
-    aula.quadro(
-        "7_correcoes", exp.correcoes(fontes.tokenizador_gpt2(), biblioteca.enderecos_no_meta())
-    )
+    aula.quadro("7_correcoes", exp.correcoes(fontes.tokenizador_gpt2(), no_meta.resposta()))
 
 # %% 8 · No laboratório
 if aula.secao(8):
     # Montados no dispositivo meta: as formas são de verdade, e nenhum peso é lido.
-    contas = biblioteca.contas()
+    contas = {nome: pedido.resposta() for nome, pedido in contadas.items()}
     quadro, conferencias = exp.tamanhos(contas)
     aula.quadro("8_tamanhos", quadro)
     aula.conferir("8_publicado", "Contra o publicado e a conta à mão", conferencias, inteiro)
+    # E a conta à mão, parcela por parcela, no menor deles: matriz + viés, vezes quantas há.
+    t = TAMANHOS["gpt2"]
+    D, camadas = t.n_embd, t.n_layer
+    a_mao = {
+        "wte": t.vocab * D,
+        "wpe": t.n_ctx * D,
+        "atenção: c_attn (Q, K, V)": camadas * (D * 3 * D + 3 * D),
+        "atenção: c_proj": camadas * (D * D + D),
+        "MLP: c_fc": camadas * (D * 4 * D + 4 * D),
+        "MLP: c_proj": camadas * (4 * D * D + D),
+        "LayerNorm": (2 * camadas + 1) * 2 * D,  # escala e desvio, duas por bloco e a do fim
+    }
+    erro = max(abs(a_mao[peca] - n) for peca, n in contas["gpt2"].items())
+    aula.comparar("8_parcelas", "O GPT-2 small, à mão e pela biblioteca", {"pior peça": erro})
     aula.figura("8_pecas", "a parte de cada peça nos quatro GPT-2", fig.pecas, contas)
-    aula.repare(
-        "sozinha, wte é a maior matriz dos quatro; na figura as outras somam todas as camadas."
-    )
-    aula.codigo(arquitetura.formula)
+    aula.repare("sozinha, wte é a maior matriz dos quatro; na figura as outras somam as camadas.")
+    aula.codigo()
     if gpt2_medido.parece_gpt2_small(modelo):
         pesos = gpt2_medido.conferir_pesos(modelo)
         medidas = exp.conferir_medidas(modelo, normas)

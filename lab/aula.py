@@ -25,7 +25,7 @@ from nucleo.base.caderno import Caderno, Conferencia, Quadro, conferir_pasta
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import cientifico, contado, decimal, inteiro
 from palco.erros import com_este_python, explicar
-from palco.opcoes import Analisador, inteiro_entre, numero_da_secao, opcao_ao_vivo  # noqa: F401 - as lições os pegam aqui
+from palco.opcoes import Analisador, inteiro_entre, numero_da_secao  # noqa: F401 - as lições os pegam aqui
 from palco.tela import (
     barra_de_progresso,
     barra_de_treino,
@@ -63,6 +63,7 @@ class Aula:
         gc.set_threshold(100_000)
         self.nome, self.secoes, self._inicio = nome, secoes, time.perf_counter()
         self._interrompida = False  # um Ctrl-C já parou um treino nesta execução?
+        self._no_fim: list[Callable[[], None]] = []
         sys.excepthook = self._ao_falhar
         self.args = self._ler_opcoes(doc, opcoes, usa_modelo)
         if not self.args.sem_graficos and importlib.util.find_spec("matplotlib") is None:
@@ -72,6 +73,7 @@ class Aula:
         titulo = doc.strip().splitlines()[0].rstrip(".")
         self.caderno = Caderno(nome, titulo)
         self._secao, self._modelo = None, "—"
+        self._mostrada = None  # a última seção cuja célula --codigo mostrou
         self.conferencias: list[Conferencia] = []
         # Uma execução de poucas seções não apaga o relatório inteiro: tem a sua própria pasta.
         padrao = caminhos.SAIDAS / nome / ("parcial" if self.args.secao else "")
@@ -110,7 +112,7 @@ class Aula:
             help="não desenha figuras (as da execução anterior saem)",
         )
         analisador.add_argument(
-            "--codigo", action="store_true", help="mostra a função que acabou de rodar"
+            "--codigo", action="store_true", help="mostra as linhas que acabaram de rodar"
         )
         if opcoes:
             opcoes(analisador)
@@ -264,8 +266,9 @@ class Aula:
         self.caderno.tabela_md(titulo, list(colunas), prontas)
 
     def quadro(self, id_: str, quadro: Quadro) -> None:
-        """O mesmo que `tabela`, para um `Quadro` que o nucleo já montou."""
+        """O mesmo que `tabela`, para um `Quadro` que o nucleo já montou; grava os resultados dele."""
         self.tabela(id_, quadro.titulo, quadro.colunas, quadro.linhas)
+        self.resultados(quadro.resultados)
 
     def _desenhar(self, titulo: str, nomes: list[str], linhas: list[list[str]], numericas) -> None:
         from rich import box
@@ -312,8 +315,19 @@ class Aula:
         )
         return self._anotar(id_, linhas)
 
-    def comparar(self, id_: str, titulo: str, linhas: list[Conferencia]) -> bool:
-        """A tabela nome / maior diferença / tolerância / confere, do zero contra a biblioteca."""
+    def comparar(
+        self,
+        id_: str,
+        titulo: str,
+        linhas: list[Conferencia] | dict[str, float],
+        tolerancia: float = 0.0,
+    ) -> bool:
+        """A tabela nome / maior diferença / tolerância / confere, do zero contra a biblioteca.
+
+        `linhas` pode ser {nome: diferença}, todas com a mesma `tolerancia` (0 pede igualdade).
+        """
+        if isinstance(linhas, dict):
+            linhas = [Conferencia(n, float(x), 0.0, tolerancia) for n, x in linhas.items()]
         self.tabela(
             id_,
             titulo,
@@ -363,23 +377,43 @@ class Aula:
             id_, valor, unidade, modelo or self._modelo, self._secao or 0, **mais
         )
 
+    def resultados(self, valores: dict, unidade: str = "") -> None:
+        """Vários números com nome: {id: valor}, ou {id: {"valor": …, e mais campos}}."""
+        for id_, valor in valores.items():
+            campos = valor if isinstance(valor, dict) else {"valor": valor}
+            self.resultado(id_, **{"unidade": unidade} | campos)
+
     def codigo(self, *funcoes: Callable) -> None:
-        """Com --codigo, mostra a fonte do que acabou de rodar."""
+        """Com --codigo, mostra a célula da lição de onde foi chamada (uma vez por seção) e a fonte
+        das funções, que são o que a célula manda fazer fora dela."""
         if not self.args.codigo:
             return
         import inspect
 
+        quadro = inspect.currentframe().f_back
+        if self._mostrada != self._secao:
+            self._mostrada = self._secao
+            self._fonte(*_celula(quadro.f_code.co_filename, quadro.f_lineno))
+        for f in funcoes:
+            self._fonte(inspect.getsourcefile(f), inspect.getsource(f))
+
+    def _fonte(self, arquivo: str, fonte: str) -> None:
         from rich.syntax import Syntax
 
-        for f in funcoes:
-            fonte = inspect.getsource(f)
-            origem = Path(inspect.getsourcefile(f)).relative_to(caminhos.RAIZ).as_posix()
-            self._console.print(f"[dim]{origem}[/]")
-            self._console.print(Syntax(fonte, "python", theme="ansi_dark", word_wrap=True))
-            self.caderno.blocos.append(f"`{origem}`\n\n```python\n{fonte}```")
+        caminho = Path(arquivo).resolve()
+        dentro = caminho.is_relative_to(caminhos.RAIZ)  # a célula de um notebook não está
+        origem = caminho.relative_to(caminhos.RAIZ).as_posix() if dentro else f"lab/{self.nome}.py"
+        self._console.print(f"[dim]{origem}[/]")
+        self._console.print(Syntax(fonte, "python", theme="ansi_dark", word_wrap=True))
+        self.caderno.blocos.append(f"`{origem}`\n\n```python\n{fonte}```")
+
+    def no_fim(self, f: Callable[[], None]) -> None:
+        """Chama `f` quando a lição terminar, ou parar num erro ou num Ctrl-C."""
+        self._no_fim.append(f)
 
     def terminar(self) -> None:
         """Grava as saídas e mostra o resumo: onde estão, quantas conferências, quanto tempo."""
+        self._encerrar()
         falhas = [c for c in self.conferencias if not c.confere]
         segundos = time.perf_counter() - self._inicio
         self.caderno.ficha |= {
@@ -416,12 +450,28 @@ class Aula:
 
     # --- quando algo dá errado ---
 
+    def _encerrar(self) -> None:
+        while self._no_fim:
+            self._no_fim.pop()()
+
     def _ao_falhar(self, tipo, erro, rastro) -> None:
+        self._encerrar()
         codigo = explicar(erro)
         if codigo is None:
             sys.__excepthook__(tipo, erro, rastro)
         else:
             raise SystemExit(codigo)
+
+
+def _celula(arquivo: str, linha: int) -> tuple[str, str]:
+    # (arquivo, fonte) da célula `# %%` em que a linha está. Num notebook, o "arquivo" é a célula.
+    import linecache
+
+    linhas = linecache.getlines(arquivo)
+    comecos = [i for i, x in enumerate(linhas) if x.startswith("# %%")]
+    inicio = max((i for i in comecos if i < linha), default=0)
+    fim = min((i for i in comecos if i >= linha), default=len(linhas))
+    return arquivo, "".join(linhas[inicio:fim]).rstrip() + "\n"
 
 
 def _sim(valor: bool) -> str:

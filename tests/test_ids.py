@@ -26,9 +26,10 @@ POR_EXTENSO, COM_LACUNA, VARIAVEL = range(3)
 
 
 def molde(arg):
-    """(que tipo de id é, a expressão regular dele): uma lacuna de f-string é qualquer coisa."""
+    """(que tipo de id é, a expressão regular dele); None se não é um texto. Uma lacuna de f-string é
+    qualquer coisa."""
     if isinstance(arg, ast.Constant):
-        return POR_EXTENSO, re.escape(arg.value)
+        return (POR_EXTENSO, re.escape(arg.value)) if isinstance(arg.value, str) else None
     if isinstance(arg, ast.JoinedStr):
         pedacos = (
             ".+" if isinstance(v, ast.FormattedValue) else re.escape(v.value) for v in arg.values
@@ -37,22 +38,43 @@ def molde(arg):
     return VARIAVEL, ".+"
 
 
-def lugares(fonte):
-    """[(linha, tipo, regex)] de cada aula.resultado, aula.conferir e aula.comparar de uma lição."""
+def lugares(fonte, modulo=""):
+    """[(linha, tipo, regex)] de cada id que uma lição escreve: em aula.resultado, conferir e comparar,
+    ou como chave de um dicionário (`aula.resultados`, `Quadro.resultados`)."""
     achados = []
     for no in ast.walk(ast.parse(fonte)):
-        if not isinstance(no, ast.Call) or not isinstance(no.func, ast.Attribute) or not no.args:
-            continue
-        quem, nome = getattr(no.func.value, "id", ""), no.func.attr
-        if quem == "aula" and nome in ("resultado", "conferir", "comparar"):
-            tipo, texto = molde(no.args[0])
-            # Uma conferência dá um id por linha: NOME.1, NOME.2…
-            achados.append((no.lineno, tipo, texto + ("" if nome == "resultado" else r"\.\d+")))
+        ids, sufixo = [], ""
+        if isinstance(no, ast.Call) and isinstance(no.func, ast.Attribute) and no.args:
+            da_aula = getattr(no.func.value, "id", "") == "aula"
+            if da_aula and no.func.attr in ("resultado", "conferir", "comparar"):
+                # Uma conferência dá um id por linha: NOME.1, NOME.2…
+                ids, sufixo = no.args[:1], "" if no.func.attr == "resultado" else r"\.\d+"
+        elif isinstance(no, ast.Dict):
+            ids = no.keys
+        elif isinstance(no, ast.DictComp):
+            ids = [no.key]
+        elif isinstance(no, ast.Subscript) and isinstance(no.ctx, ast.Store):
+            ids = [no.slice]
+        for tipo, texto in filter(None, map(molde, ids)):
+            if not isinstance(no, ast.Call) and len(texto.replace(".+", "")) < 3:
+                continue  # a chave de um dicionário qualquer: não diz que id é
+            achados.append((f"{modulo}{no.lineno}", tipo, texto + sufixo))
     return achados
 
 
+@cache
+def lugares_da_licao(licao):
+    """Os da lição e os dos módulos dela em nucleo/licoes."""
+    modulos = sorted((LAB / "nucleo" / "licoes").glob(f"l{licao}*.py"))
+    return [
+        lugar
+        for p in [LAB / f"{licao}.py", *modulos]
+        for lugar in lugares(p.read_text("utf-8"), f"{p.name}:")
+    ]
+
+
 def nascimentos(id_, onde):
-    """As linhas que podem ter escrito este id. Quem o escreve por extenso tem a palavra; depois, as
+    """Os lugares que podem ter escrito este id. Quem o escreve por extenso tem a palavra; depois, as
     f-strings; uma variável só responde pelo que ninguém escreveu. (O mesmo id duas vezes numa
     execução só é `ValueError`: ver `Caderno.resultado`.)"""
     servem = [(n, tipo) for n, tipo, texto in onde if re.fullmatch(texto, id_)]
@@ -73,7 +95,7 @@ def ids_gravados(licao):
 
 @pytest.mark.parametrize("licao", LICOES)
 def test_todo_id_gravado_nasce_numa_linha_so_da_licao(licao):
-    onde = lugares((LAB / f"{licao}.py").read_text("utf-8"))
+    onde = lugares_da_licao(licao)
     assert ids_gravados(licao)
     for id_ in ids_gravados(licao):
         assert len(nascimentos(id_, onde)) == 1, (id_, nascimentos(id_, onde))
@@ -82,18 +104,20 @@ def test_todo_id_gravado_nasce_numa_linha_so_da_licao(licao):
 @pytest.mark.parametrize(
     ("fonte", "id_", "linhas"),
     [
-        ('aula.resultado("a", 1)\naula.resultado("a", 2)', "a", [1, 2]),
-        ('aula.resultado("a.1", 1)\naula.conferir("a", "t", c)', "a.1", [1, 2]),
-        ('aula.comparar("a", "t", c)\naula.conferir("a", "t", c)', "a.3", [1, 2]),
-        ('aula.resultado(f"x.{k}", 1)\naula.resultado(f"{k}.y", 2)', "x.y", [1, 2]),
-        ('aula.resultado(f"x.{k}", 1)\naula.resultado("x.y", 2)', "x.y", [2]),
-        ('aula.resultado("b", 1)\naula.resultado(id_, 2)', "b", [1]),
-        ("aula.resultado(um, 1)\naula.resultado(outro, 2)", "b", [1, 2]),
-        ('caderno.resultado("b", 1)', "b", []),
+        ('aula.resultado("a", 1)\naula.resultado("a", 2)', "a", "12"),
+        ('aula.resultado("a.1", 1)\naula.conferir("a", "t", c)', "a.1", "12"),
+        ('aula.comparar("a", "t", c)\naula.conferir("a", "t", c)', "a.3", "12"),
+        ('aula.resultado(f"x.{k}", 1)\naula.resultado(f"{k}.y", 2)', "x.y", "12"),
+        ('aula.resultado(f"x.{k}", 1)\naula.resultado("x.y", 2)', "x.y", "2"),
+        ('aula.resultado("b", 1)\naula.resultado(id_, 2)', "b", "1"),
+        ("aula.resultado(um, 1)\naula.resultado(outro, 2)", "b", "12"),
+        ('aula.resultados({"b": 1})\nresultados["b"] = 2', "b", "12"),
+        ('q = Quadro(t, c, x, {f"b.{k}": v for k in y})\naula.resultado("b", 1)', "b.c", "1"),
+        ("caderno.resultado('b', 1)\nd = {1: 2, k: 3}", "b", ""),
     ],
 )
 def test_este_teste_ve_quem_define_duas_vezes(fonte, id_, linhas):
-    assert nascimentos(id_, lugares(fonte)) == linhas
+    assert "".join(sorted(nascimentos(id_, lugares(fonte)))) == linhas
 
 
 def test_um_nome_nao_serve_a_duas_coisas():
@@ -124,8 +148,7 @@ def test_todo_ponteiro_acha_o_seu_numero_na_referencia(a, nome, r):
     ids = [r["id"]] if isinstance(r["id"], str) else r["id"]
     if a.onde == "gpt2":
         # Aqui ninguém roda o GPT-2: confere-se que a lição escreve esse id quando ele responde.
-        onde = lugares((LAB / f"{r['licao']}.py").read_text("utf-8"))
-        assert all(len(nascimentos(i, onde)) == 1 for i in ids)
+        assert all(len(nascimentos(i, lugares_da_licao(r["licao"]))) == 1 for i in ids)
         return
     achados = []
     for modelo in MODELOS:

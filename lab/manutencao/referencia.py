@@ -61,8 +61,7 @@ def medir(licoes: list[Path], modelo: str, trabalho: Path) -> dict[str, dict]:
         saida = trabalho / licao.stem
         feito = subprocess.run(
             [sys.executable, str(licao), "--saida", str(saida)],
-            env=os.environ
-            | {"LAB_MODELO": modelo, "LAB_AO_VIVO": "1", "PYTHONIOENCODING": "utf-8"},
+            env=os.environ | {"LAB_MODELO": modelo, "PYTHONIOENCODING": "utf-8"},
             stdout=subprocess.DEVNULL,  # o relatório vai para arquivo; a barra e os erros, para cá
         )
         if feito.returncode:

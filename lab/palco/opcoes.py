@@ -2,7 +2,6 @@
 
 import argparse
 import difflib
-import os
 import re
 from collections.abc import Callable
 
@@ -73,16 +72,6 @@ def inteiro_entre(menor: int, maior: int) -> Callable[[str], int]:
         return n
 
     return tipo
-
-
-def opcao_ao_vivo(analisador: argparse.ArgumentParser) -> None:
-    """Acrescenta --ao-vivo, para as lições que lembram o que a biblioteca respondeu (nucleo.modelos.memoria)."""
-    analisador.add_argument(
-        "--ao-vivo",
-        action="store_true",
-        default=os.environ.get("LAB_AO_VIVO", "0") not in ("", "0"),
-        help="pergunta ao transformers agora, mesmo o que ele já respondeu",
-    )
 
 
 def numero_da_secao(texto: str) -> int | str:

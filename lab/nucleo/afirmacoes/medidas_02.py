@@ -202,49 +202,6 @@ def sentido_contra_oposto(ctx: Contexto, parecidas: dict, opostas: dict) -> dict
     return {"parecidas": um["media"], "opostas": outro["media"]}
 
 
-# --- a analogia --------------------------------------------------------------------------
-
-
-def _lugar(notas: np.ndarray, i: int, fora: tuple[int, ...] = ()) -> int:
-    # 1 é o primeiro. `fora` são ids que não disputam.
-    return 1 + sum(j not in fora for j in np.flatnonzero(notas > notas[i]).tolist())
-
-
-@medida()
-def analogia_da_rainha(ctx: Contexto) -> dict:
-    """O lugar da resposta em rei − homem + mulher com tudo permitido e sem as entradas; o ângulo
-    entre os dois deslocamentos; o tamanho do passo comparado com o do ponto de partida."""
-    listas = ctx.palavras.listas
-    nomes = [*listas["analogia"], listas["resposta"]]
-    rei, homem, mulher, rainha = (f.id for f in _que_cabem(ctx, [nomes], [nomes])[0])
-    W = ctx.modelo.wte
-    alvo = vetores.vetor_da_analogia(W, rei, homem, mulher)  # (d,)
-    notas = vetores.cossenos(W, alvo, ctx.normas)  # (V,)
-    passo = W[mulher] - W[homem]
-    return {
-        "lugar": _lugar(notas, rainha),
-        "lugar_sem_entradas": _lugar(notas, rainha, (rei, homem, mulher)),
-        "alinhamento": vetores.cosseno(passo, W[rainha] - W[rei]),
-        "passo": float(np.linalg.norm(passo) / ctx.normas[rei]),
-        "alvo_e_partida": vetores.cosseno(alvo, W[rei]),
-    }
-
-
-@medida(GPT2)
-def rainha_no_gpt2(ctx: Contexto) -> dict:
-    """king − man + woman nos pesos verdadeiros: os cossenos e os lugares de queen, king e princess."""
-    nomes = ("king", "man", "woman", "queen", "princess")
-    king, man, woman, queen, princess = (ctx.gpt2.linha(p).id for p in nomes)
-    alvo = vetores.vetor_da_analogia(ctx.modelo.wte, king, man, woman)  # (d,)
-    notas = vetores.cossenos(ctx.modelo.wte, alvo, ctx.normas)  # (V,)
-    return {
-        "queen": float(notas[queen]), "king": float(notas[king]), "princess": float(notas[princess]),
-        "lugar_queen": _lugar(notas, queen), "lugar_princess": _lugar(notas, princess),
-        "lugar_sem_entradas": _lugar(notas, queen, (king, man, woman)),
-        "distancia": float(notas[queen]) - float(notas[princess]),
-    }  # fmt: skip
-
-
 # --- a wpe e a soma: o modelo de hoje, se tem wpe, ou o mini -----------------------------
 
 
@@ -324,6 +281,25 @@ def nome_sem_importar(ctx: Contexto, importa: list[str], usa: str) -> dict:
 
 
 # --- só no GPT-2 verdadeiro, e o que se sabe dele sem ele --------------------------------
+
+
+@medida(GPT2)
+def rainha_no_gpt2(ctx: Contexto) -> dict:
+    """king − man + woman nos pesos verdadeiros: os cossenos e os lugares de queen, king e princess."""
+    nomes = ("king", "man", "woman", "queen", "princess")
+    king, man, woman, queen, princess = (ctx.gpt2.linha(p).id for p in nomes)
+    alvo = vetores.vetor_da_analogia(ctx.modelo.wte, king, man, woman)  # (d,)
+    notas = vetores.cossenos(ctx.modelo.wte, alvo, ctx.normas)  # (V,)
+
+    def lugar(i: int, fora: tuple[int, ...] = ()) -> int:  # 1 é o primeiro; os de fora não disputam
+        return 1 + sum(j not in fora for j in np.flatnonzero(notas > notas[i]).tolist())
+
+    return {
+        "queen": float(notas[queen]), "king": float(notas[king]), "princess": float(notas[princess]),
+        "lugar_queen": lugar(queen), "lugar_princess": lugar(princess),
+        "lugar_sem_entradas": lugar(queen, (king, man, woman)),
+        "distancia": float(notas[queen]) - float(notas[princess]),
+    }  # fmt: skip
 
 
 @medida(GPT2, PUBLICADO)

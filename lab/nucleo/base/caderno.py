@@ -45,11 +45,15 @@ class Conferencia:
 
 @dataclass(frozen=True)
 class Quadro:
-    """Uma tabela pronta: título, {coluna: formato de um valor -> texto} e as linhas de valores."""
+    """Uma tabela pronta: título, {coluna: formato de um valor -> texto} e as linhas de valores.
+
+    `resultados` são os números dela que têm nome: {id: valor, ou {"valor": …, e outros campos}}.
+    """
 
     titulo: str
     colunas: dict[str, Callable]
     linhas: list[list]
+    resultados: dict = field(default_factory=dict)
 
 
 @dataclass

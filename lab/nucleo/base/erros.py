@@ -14,3 +14,7 @@ class ErroDoUsuario(Exception):
         self.o_que = o_que
         self.por_que = por_que
         self.o_que_fazer = o_que_fazer
+
+    def __reduce__(self):
+        # Atravessa de um processo para outro com as três partes.
+        return type(self), (self.o_que, self.por_que, self.o_que_fazer)

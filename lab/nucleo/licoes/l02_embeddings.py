@@ -1,13 +1,13 @@
-"""Os experimentos da apostila 02: cada função mede uma coisa e devolve um quadro pronto.
+"""O que a lição 02 deixa fora da página dela: as medidas em massa e a forma das tabelas.
 
-Quem mostra é a lição; aqui ninguém imprime. Um número é calculado uma vez, neste arquivo ou
-nos que ele chama.
+As contas da apostila estão na lição. Aqui: o conjunto inteiro de analogias, 20.000 pares, cem sorteios
+de direções, a régua, e os quadros em que tudo aparece. Aqui ninguém imprime.
 """
 
 import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from nucleo.contas import amarracao, arquitetura, tabela_posicoes, vetores
 from nucleo.modelos import fontes, gpt2_medido, listas, pontas, tokens
 from nucleo.modelos.fontes import Modelo
 from nucleo.modelos.listas import Palavras
-from nucleo.modelos.memoria import Memoria
 from nucleo.modelos.tamanhos import TAMANHOS, Tamanho
 from nucleo.modelos.tokens import Forma, Tokenizador, sem_acentos, visivel
 
@@ -55,6 +54,18 @@ def qual_linha(tok: Tokenizador, forma: Forma, com_espaco: bool) -> str:
     return frase + (f" Atenção: {forma.aviso}." if forma.aviso else "")
 
 
+def palavras_pedidas(tok: Tokenizador, args, dizer: Callable) -> tuple[list[Forma], list[Forma]]:
+    """(formas de --palavra, sem repetir; formas de --analogia), com a linha de cada uma dita por `dizer`."""
+    com_espaco = not args.sem_espaco
+    pedidas = [tok.linha(p, com_espaco) for p in args.palavra or []]
+    trio = [tok.linha(p, com_espaco, "--analogia") for p in args.analogia or []]
+    for forma in [*pedidas, *trio]:
+        dizer(qual_linha(tok, forma, com_espaco))
+    if (pedidas or trio) and args.secao and not {2, 3} & set(args.secao):
+        dizer("As palavras pedidas aparecem nas seções 2 e 3, que não estão entre as de agora.")
+    return list({f.palavra: f for f in pedidas}.values()), trio
+
+
 # --- seção 1 -----------------------------------------------------------------------------
 
 
@@ -65,60 +76,24 @@ def tokens_da_frase(t: Tokenizador, frase: str) -> Quadro:
     return Quadro(titulo, {"token": str, "id": str, "no vocabulário": str}, linhas)
 
 
-@dataclass(frozen=True)
-class Embaralho:
-    """Os ids de uma frase antes e depois de embaralhar o vocabulário, e a maior diferença entre
-    os vetores que eles buscam (zero: trocar etiquetas não muda nada)."""
-
-    antes: list[int]
-    depois: list[int]
-    diferenca: float
-
-
-def embaralhar(modelo: Modelo, frase: str, semente: int) -> Embaralho:
-    """Permuta as linhas de wte e os ids junto, e busca a mesma frase nas duas tabelas."""
-    ids = modelo.tokenizador.ids(frase)
-    novo_id = np.random.default_rng(semente).permutation(modelo.V)  # (V,): id velho -> id novo
-    depois, diferenca = novo_id[ids], 0.0
-    for c in range(0, modelo.d, 256):
-        # Umas colunas por vez: outra tabela inteira dobraria a memória.
-        colunas = modelo.wte[:, c : c + 256]  # (V, d) -> (V, 256)
-        embaralhada = np.empty_like(colunas)
-        embaralhada[novo_id] = colunas  # as linhas em outra ordem
-        diferenca = np.maximum(diferenca, np.abs(embaralhada[depois] - colunas[ids]).max())
-    return Embaralho(ids, depois.tolist(), float(diferenca))
-
-
-def conferir_onehot(ids: list[int], V: int) -> list[Conferencia]:
-    """A menor e a maior distância entre os one-hot de ids diferentes, contra √2."""
-    unicos = sorted(set(ids))
-    if len(unicos) < 2:
-        unicos = list(range(min(5, V)))  # frase de um token só: quaisquer ids servem
-    E = np.stack([vetores.onehot(i, V) for i in unicos])  # (k,) -> (k, V)
-    d2 = ((E[:, None] - E[None]) ** 2).sum(-1, dtype=np.float64)  # (k, k, V) -> (k, k)
-    d = np.sqrt(d2[np.triu_indices(len(unicos), 1)])  # (k, k) -> (pares,)
-    return [
-        Conferencia(f"{nome} distância", float(x), 2**0.5, 1e-12)
-        for nome, x in (("menor", d.min()), ("maior", d.max()))
-    ]
-
-
 # --- seção 2 -----------------------------------------------------------------------------
 
 
-def vizinhos_da_palavra(modelo: Modelo, normas_: np.ndarray, forma: Forma, k: int) -> Quadro:
-    """As k linhas mais próximas da palavra, fora ela mesma, e em que cada uma difere."""
-    perto = vetores.vizinhos(modelo.wte, modelo.wte[forma.id], k, normas_, (forma.id,))
-    texto = modelo.tokenizador.texto
+def quadro_de_vizinhos(
+    tok: Tokenizador, forma: Forma, ids: np.ndarray, notas: np.ndarray
+) -> tuple[Quadro, list[str]]:
+    """(quadro, em que cada vizinho difere da palavra). ids e notas: (k,), do mais próximo em diante."""
+    difere = [tokens.classificar_vizinho(forma.palavra, tok.texto(i)) for i in ids]
     linhas = [
-        [visivel(texto(i)), str(i), c, tokens.classificar_vizinho(forma.palavra, texto(i))]
-        for i, c in perto
+        [visivel(tok.texto(i)), str(i), c, x] for i, c, x in zip(ids, notas, difere, strict=True)
     ]
+    formas = {"valor": difere.count("forma"), "vizinhos": len(difere)}
     return Quadro(
         f"Os mais próximos de {visivel(forma.texto)} (id {forma.id})",
         {"token": str, "id": str, "cosseno": decimal, "difere em": str},
         linhas,
-    )
+        {f"vizinhos.{forma.palavra}.formas": formas},
+    ), difere
 
 
 @dataclass(frozen=True)
@@ -128,13 +103,6 @@ class Niveis:
 
     tokens: np.ndarray
     palavras: float
-
-    def frase(self) -> str:
-        """Os dois níveis, numa frase."""
-        return (
-            f"dois tokens ao acaso dão {decimal(self.tokens.mean())}; duas palavras comuns, "
-            f"{decimal(self.palavras)}. É com isso que se compara um cosseno, e não com 0."
-        )
 
 
 def niveis(
@@ -148,38 +116,30 @@ def niveis(
     return Niveis(sorteados, comuns)
 
 
-def pares_nomeados(modelo: Modelo, palavras: Palavras, nivel: Niveis) -> Quadro:
-    """O cosseno dos pares da lista, a fração dos pares sorteados com cosseno menor, e o que se
-    publicou do GPT-2 para o mesmo par, se alguém publicou."""
-    ordenado = np.sort(nivel.tokens)  # (pares,)
+def publicado_no_gpt2(a: str, b: str) -> float | None:
+    """O cosseno do par na wte do GPT-2, se alguém o publicou."""
     publicado = gpt2_medido.fatos()["wte_publicado"]["pares"]
-    linhas = []
-    for a, b in palavras.listas["pares"]:
-        if a in palavras.linha and b in palavras.linha:
-            c = vetores.cosseno(modelo.wte[palavras.linha[a]], modelo.wte[palavras.linha[b]])
-            abaixo = float(np.searchsorted(ordenado, c) / len(ordenado))
-            do_gpt2 = publicado.get(f"{a}–{b}", publicado.get(f"{b}–{a}"))
-            linhas.append([f"{a} – {b}", c, abaixo, do_gpt2])
+    return publicado.get(f"{a}–{b}", publicado.get(f"{b}–{a}"))
+
+
+def quadro_dos_pares(linhas: list[list]) -> Quadro:
+    """As linhas [par, cosseno, fração dos sorteados com cosseno menor, o publicado do GPT-2]."""
     colunas = {"par": str, "cosseno": decimal, "sorteados abaixo": porcento}
-    return Quadro("Pares conhecidos", colunas | {"GPT-2, publicado": decimal}, linhas)
+    resultados = {f"cosseno.{par}": c for par, c, *_ in linhas}
+    colunas |= {"GPT-2, publicado": decimal}
+    return Quadro("Pares conhecidos", colunas, linhas, resultados)
 
 
-def perto_do_centro(modelo: Modelo, k: int) -> Quadro:
-    """Os k tokens mais perto da linha média de wte, em distância euclidiana.
+def quadro_do_centro(tok: Tokenizador, ids: np.ndarray, distancias: np.ndarray) -> Quadro:
+    """Os tokens mais perto da linha média. ids: (k,); distancias: (V,), de todos.
 
     No GPT-2 são os tokens-fantasma (" SolidGoldMagikarp"), que o treino quase não viu e que
     por isso aparecem como vizinhos de muita gente; em outros modelos pode não haver nenhum.
     """
-    media = modelo.wte.mean(0)  # (V, d) -> (d,)
-    # ‖w − m‖² = ‖w‖² − 2·w·m + ‖m‖²: sem montar outra matriz do tamanho da tabela.
-    quadrado = np.einsum("vd,vd->v", modelo.wte, modelo.wte) - 2 * (modelo.wte @ media)  # (V,)
-    distancias = np.sqrt(np.maximum(quadrado + media @ media, 0))
-    perto = vetores.mais_altos(-distancias, k)
-    texto = modelo.tokenizador.texto
     return Quadro(
         f"Os mais perto do centro da tabela (distância típica: {decimal(np.median(distancias))})",
         {"token": str, "id": str, "distância": decimal},
-        [[visivel(texto(i)), str(i), distancias[i]] for i in perto],
+        [[visivel(tok.texto(i)), str(i), distancias[i]] for i in ids],
     )
 
 
@@ -197,19 +157,18 @@ def formas_da_analogia(tok: Tokenizador, palavras: Palavras) -> list[Forma]:
     return [tok.linha(p) for p in tres]
 
 
-def analogia_lado_a_lado(
-    modelo: Modelo, normas_: np.ndarray, formas: list[Forma], alvo: np.ndarray, k: int
+def quadro_da_analogia(
+    tok: Tokenizador, formas: list[Forma], livre: np.ndarray, sem: np.ndarray, notas: np.ndarray
 ) -> Quadro:
-    """As k linhas mais próximas de `alvo` (d,), com tudo permitido e sem as três entradas."""
-    a, b, c = (f.id for f in formas)
-    notas = vetores.cossenos(modelo.wte, alvo, normas_)  # (V,): uma vez, para as duas listas
-    livre, sem = vetores.mais_altos(notas, k), vetores.mais_altos(notas, k, (a, b, c))
-    texto = modelo.tokenizador.texto
+    """Os rankings com tudo permitido e sem as entradas, (k,) ids cada um, lado a lado. notas: (V,)."""
+    entradas = [f.id for f in formas]
     linhas = []
     # Num vocabulário minúsculo, sem as entradas sobram menos linhas: a mais curta manda.
     for posto, (i, j) in enumerate(zip(livre, sem, strict=False), 1):
-        e_entrada = "sim" if i in (a, b, c) else ""
-        linhas.append([posto, visivel(texto(i)), notas[i], e_entrada, visivel(texto(j)), notas[j]])
+        marca = "sim" if i in entradas else ""
+        linhas.append(
+            [posto, visivel(tok.texto(i)), notas[i], marca, visivel(tok.texto(j)), notas[j]]
+        )
     conta = "{} − {} + {}".format(*(f.palavra for f in formas))
     return Quadro(
         f"{conta}: com tudo permitido, e sem as palavras de entrada",
@@ -219,23 +178,37 @@ def analogia_lado_a_lado(
     )
 
 
-def frase_da_analogia(quadro: Quadro, formas: list[Forma]) -> str:
-    """Quem venceu e como, lido da própria tabela; para king − man + woman, com o GPT-2 ao lado."""
-    _, livre, nota, e_entrada, sem, nota_sem = quadro.linhas[0]
-    if e_entrada:
-        frase = (
-            f"com tudo permitido vence `{livre}` ({decimal(nota)}), que é uma das entradas; só "
-            f"proibindo as entradas vence `{sem}` ({decimal(nota_sem)})."
-        )
-    else:
-        frase = f"aqui `{sem}` vence mesmo com tudo permitido ({decimal(nota_sem)})."
-    if [f.palavra for f in formas] == ["king", "man", "woman"]:
-        gpt2 = gpt2_medido.fatos()["wte_publicado"]["analogia"]
-        frase += (
-            f" No GPT-2, publicado: ' king' {decimal(gpt2['king'])} e ' queen' "
-            f"{decimal(gpt2['queen'])}; a demonstração famosa esconde a primeira."
-        )
-    return frase
+def analogia_publicada(formas: list[Forma]) -> str:
+    """Para king − man + woman, o que se publicou do GPT-2; para as outras, nada."""
+    if [f.palavra for f in formas] != ["king", "man", "woman"]:
+        return ""
+    gpt2 = gpt2_medido.fatos()["wte_publicado"]["analogia"]
+    return (
+        f" No GPT-2, publicado: ' king' {decimal(gpt2['king'])} e ' queen' "
+        f"{decimal(gpt2['queen'])}; a demonstração famosa esconde a primeira."
+    )
+
+
+def medidas_da_analogia(
+    modelo: Modelo, palavras: Palavras, formas: list[Forma], notas: np.ndarray
+) -> dict:
+    """{id: número} da analogia da lista, a − b + c = resposta; vazio se for outra, ou se a resposta
+    não for um token só. notas: (V,), os cossenos com o alvo."""
+    resposta = palavras.linha.get(palavras.listas["resposta"])
+    if resposta is None or [f.palavra for f in formas] != palavras.listas["analogia"]:
+        return {}
+    a, b, c = entradas = [f.id for f in formas]
+    acima = np.flatnonzero(notas > notas[resposta])  # (V,) -> (m,): quem fica na frente dela
+    W = modelo.wte
+    passo = W[c] - W[b]  # (d,)
+    return {
+        "analogia.lugar": 1 + len(acima),
+        "analogia.lugar_sem_entradas": 1 + len(np.setdiff1d(acima, entradas)),
+        "analogia.resposta": notas[resposta],
+        "analogia.partida": notas[a],
+        "analogia.deslocamentos": vetores.cosseno(passo, W[resposta] - W[a]),
+        "analogia.passo": np.linalg.norm(passo) / np.linalg.norm(W[a]),
+    }
 
 
 @dataclass(frozen=True)
@@ -274,19 +247,39 @@ def placar(titulo: str, placares: list) -> Quadro:
     )
 
 
+def placares(conjunto: Conjunto) -> dict[str, Quadro]:
+    """{id: quadro} dos dois protocolos, com as frações do total; vazio se nenhuma pergunta couber."""
+    if not conjunto.distintas:
+        return {}
+    resumo = {i: {"valor": x, "unidade": "fração"} for i, x in resumo_do_conjunto(conjunto).items()}
+    cruas = placar("Linhas cruas somadas (a apostila)", conjunto.cruas)
+    normalizadas = placar("Linhas normalizadas (gensim)", conjunto.normalizadas)
+    return {"2_cruas": replace(cruas, resultados=resumo), "2_normalizadas": normalizadas}
+
+
 def resumo_do_conjunto(conjunto: Conjunto) -> dict[str, float]:
     """{id: fração} do total das categorias nos dois protocolos, para o resultado.json."""
     resumo = {}
-    for nome, placares in (("cruas", conjunto.cruas), ("normalizadas", conjunto.normalizadas)):
-        cobertura, *partes = placar("", placares).linhas[-1][2:]
-        resumo["analogias_cobertura"] = cobertura
-        for parte, valor in zip(("livre", "sem_entradas", "entrada_primeiro"), partes, strict=True):
-            resumo[f"analogias_{nome}_{parte}"] = valor
+    for nome, das_categorias in (
+        ("cruas", conjunto.cruas),
+        ("normalizadas", conjunto.normalizadas),
+    ):
+        todas = das_categorias[-1]
+        resumo["analogias_cobertura"] = todas.cobertas / todas.total
+        for parte, n in (
+            ("livre", todas.certas_livre),
+            ("sem_entradas", todas.certas_sem_entradas),
+            ("entrada_primeiro", todas.entrada_primeiro),
+        ):
+            resumo[f"analogias_{nome}_{parte}"] = n / todas.cobertas if todas.cobertas else None
     return resumo
 
 
-def frase_do_conjunto(resumo: dict[str, float]) -> str:
+def frase_do_conjunto(conjunto: Conjunto) -> str:
     """O que o placar mostra, com os números medidos: o efeito de cada escolha de protocolo."""
+    if not conjunto.distintas:
+        return "nenhuma pergunta cabe neste vocabulário: o conjunto é em inglês."
+    resumo = resumo_do_conjunto(conjunto)
     livre, sem, norm = (
         porcento(resumo[f"analogias_{x}"])
         for x in ("cruas_livre", "cruas_sem_entradas", "normalizadas_sem_entradas")
@@ -303,7 +296,7 @@ def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
     O alinhamento é o cosseno do deslocamento de cada par com a média dos outros. Controles: as
     mesmas palavras em pares sorteados, e pares de tokens sorteados do vocabulário.
     """
-    sorteio, linhas = np.random.default_rng(semente), []
+    sorteio, linhas, resultados = np.random.default_rng(semente), [], {}
     for nome, pares in palavras.listas["direcoes"].items():
         ids = palavras.ids(pares)  # (n, 2)
         if len(ids) < 3:
@@ -318,9 +311,12 @@ def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
             acasos.append(vetores.alinhamento(vetores.deslocamentos(modelo.wte, tokens)).mean())
         cabem = [p for p in pares if len(palavras.presentes(p)) == 2]
         fraco = " – ".join(cabem[int(certo.argmin())])
-        linhas.append(
-            [nome, len(ids), certo.mean(), np.mean(trocas), np.mean(acasos), certo.min(), fraco]
-        )
+        media, trocados, acaso, pior = certo.mean(), np.mean(trocas), np.mean(acasos), certo.min()
+        linhas.append([nome, len(ids), media, trocados, acaso, pior, fraco])
+        resultados[f"alinhamento.{nome}"] = {
+            "valor": media, "trocados": trocados, "acaso": acaso,
+            "pior": pior, "quem": fraco, "pares": len(ids),
+        }  # fmt: skip
     colunas = ("alinhamento", "pares trocados", "tokens ao acaso", "o menor")
     return Quadro(
         "Direções: cada par aponta para onde os outros apontam?",
@@ -328,6 +324,7 @@ def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
         | dict.fromkeys(colunas, decimal)
         | {"par do menor": str},
         linhas,
+        resultados,
     )
 
 
@@ -408,47 +405,23 @@ def vetor_cru(modelo: Modelo, forma: Forma, quantos: int) -> Quadro:
     return Quadro(titulo, {"coordenada": str, "valor": lambda x: decimal(x, 6)}, linhas)
 
 
-@dataclass(frozen=True)
-class Custo:
-    """Quanto custa buscar a linha i pelo produto e pelo índice, e se dá o mesmo vetor."""
-
-    diferenca: float
-    ms_produto: float
-    ms_indice: float
-
-
-def custo_da_consulta(tabela: np.ndarray, i: int, vezes: int = 7) -> Custo:
-    """Busca a mesma linha das duas maneiras; os tempos são medianas de `vezes` repetições."""
-    e = vetores.onehot(i, len(tabela))  # (V,)
-
-    def mediana(f):
-        tempos = []
-        for _ in range(vezes):
-            t = time.perf_counter()
-            resultado = f()
-            tempos.append((time.perf_counter() - t) * 1e3)
-        return resultado, float(np.median(tempos))
-
-    produto, ms_produto = mediana(lambda: e @ tabela)  # (V,) @ (V, d) -> (d,)
-    indice, ms_indice = mediana(lambda: tabela[i].copy())  # (V, d) -> (d,)
-    return Custo(float(np.abs(produto - indice).max()), ms_produto, ms_indice)
+def milissegundos(f: Callable, vezes: int = 7) -> float:
+    """Quanto `f()` demora: a mediana de `vezes` repetições, em milissegundos."""
+    tempos = []
+    for _ in range(vezes):
+        inicio = time.perf_counter()
+        f()
+        tempos.append((time.perf_counter() - inicio) * 1e3)
+    return float(np.median(tempos))
 
 
-def frase_do_custo(modelo: Modelo, custo: Custo) -> str:
-    """Quantas multiplicações o produto desperdiça, e quantas vezes mais ele demorou."""
-    vezes = inteiro(round(custo.ms_produto / custo.ms_indice, -1))
-    return (
-        f"o produto faz |V|·d = {inteiro(modelo.V * modelo.d)} multiplicações (e não os "
-        f"|V| = {inteiro(modelo.V)} que a apostila original diz), quase todas por zero: {vezes} vezes mais lento."
-    )
-
-
-def quadro_do_custo(modelo: Modelo, custo: Custo) -> Quadro:
+def quadro_do_custo(multiplicacoes: int, ms_produto: float, ms_indice: float) -> Quadro:
     """Multiplicações e milissegundos das duas buscas."""
     return Quadro(
         "Duas maneiras de buscar a mesma linha",
         {"como": str, "multiplicações": inteiro, "milissegundos": lambda x: decimal(x, 4)},
-        [["onehot · W", modelo.V * modelo.d, custo.ms_produto], ["W[i]", 0, custo.ms_indice]],
+        [["onehot · W", multiplicacoes, ms_produto], ["W[i]", 0, ms_indice]],
+        {"custo.multiplicacoes": multiplicacoes},
     )
 
 
@@ -466,12 +439,26 @@ def tabela_de_posicoes(modelo: Modelo) -> np.ndarray:
     return np.asarray(modelo.wpe[modelo.primeira_posicao :], dtype=np.float32)
 
 
+def quem_mede_a_wpe(modelo: Modelo, dono: Modelo | None) -> str:
+    """A frase de um modelo sem wpe: quem mede no lugar dele."""
+    quem = "O mini, que tem, não está nesta cópia."
+    if dono:
+        quem = f"Medimos no **{dono.nome}**, o GPT-2 pequeno que vem no repositório."
+    return f"**{modelo.nome} não tem wpe**: gira Q e K (RoPE, apostila 06, 6.6). {quem}"
+
+
 def cossenos_das_linhas(nome: str, cossenos: np.ndarray) -> Quadro:
-    """Os cossenos entre as posições do exercício 3. cossenos: (n, n)."""
+    """Os cossenos entre as posições do exercício 3, com nome os de pares diferentes. cossenos: (n, n)."""
     quais = linhas_a_comparar(len(cossenos))
     linhas = [[str(i), *(cossenos[i, j] for j in quais)] for i in quais]
     colunas = {"linha": str} | {str(j): decimal for j in quais}
-    return Quadro(f"{nome}: cossenos entre posições", colunas, linhas)
+    resultados = {
+        f"wpe.cosseno.{i}.{j}": {"valor": cossenos[i, j], "modelo": nome}
+        for i in quais
+        for j in quais
+        if i < j
+    }
+    return Quadro(f"{nome}: cossenos entre posições", colunas, linhas, resultados)
 
 
 def curva_de_defasagem(wpe: np.ndarray, centrada: bool) -> np.ndarray:
@@ -484,21 +471,27 @@ def curva_de_defasagem(wpe: np.ndarray, centrada: bool) -> np.ndarray:
     return tabela_posicoes.por_defasagem(cossenos, 1, len(wpe) - 1)
 
 
-def defasagens(nome: str, wpe: np.ndarray) -> Quadro:
-    """O cosseno médio nas distâncias que são potências de 2, cru e sem a linha média."""
-    cru, centrado = (curva_de_defasagem(wpe, c) for c in (False, True))
-    linhas = [[k, cru[k], centrado[k]] for k in (2**p for p in range(10)) if k < len(cru)]
-    colunas = {"distância": inteiro, "cosseno médio": decimal, "sem a linha média": decimal}
-    return Quadro(f"{nome}: semelhança a cada distância", colunas, linhas)
+def quadro_das_defasagens(nome: str, cru: np.ndarray, centrado: np.ndarray) -> Quadro:
+    """O cosseno médio nas distâncias que são potências de 2, cru e sem a linha média. (m,), (m,)."""
+    ks = [2**p for p in range(10) if 2**p < len(cru)]
+    return Quadro(
+        f"{nome}: semelhança a cada distância",
+        {"distância": inteiro, "cosseno médio": decimal, "sem a linha média": decimal},
+        [[k, cru[k], centrado[k]] for k in ks],
+        {
+            f"wpe.defasagem.{k}": {"valor": cru[k], "modelo": nome, "centrado": centrado[k]}
+            for k in ks
+        },
+    )
 
 
-def frase_da_defasagem(quadro: Quadro) -> str:
-    """O que a tabela de distâncias mostra, com os números dela."""
-    if not quadro.linhas:
+def frase_da_defasagem(centrado: np.ndarray) -> str:
+    """A semelhança na menor e na maior das distâncias da tabela. centrado: (m,)."""
+    if len(centrado) < 2:
         return "há posições de menos para comparar distâncias."
-    (perto, _, um), (longe, _, muito) = quadro.linhas[0], quadro.linhas[-1]
+    longe = 2 ** min(9, int(np.log2(len(centrado) - 1)))
     return (
-        f"sem a linha média, {decimal(um)} à distância {perto} e {decimal(muito)} à distância "
+        f"sem a linha média, {decimal(centrado[1])} à distância 1 e {decimal(centrado[longe])} à distância "
         f"{longe}. Ninguém mandou: o que houver de ordem aqui, o treino descobriu sozinho."
     )
 
@@ -528,12 +521,12 @@ def gpt2_normas() -> Quadro:
     return Quadro(titulo, {"linha": str, "norma": decimal}, [list(x) for x in normas_.items()])
 
 
-def explicar_limite(dono: Modelo, biblioteca: "Biblioteca") -> str:
-    """O que acontece com um token a mais que n_ctx, provocado de verdade, e por quê."""
+def explicar_limite(dono: Modelo, pedido) -> str:
+    """O que acontece com um token a mais que n_ctx, e por quê. `pedido`: quem sabe a mensagem do modelo."""
     n = dono.n_ctx
     conta = f"wpe tem {contado(len(dono.wpe), 'linha')}; pedir a seguinte é um erro de índice."
     if dono.tem_completo:
-        mensagem = biblioteca.limite(dono)
+        mensagem = pedido.resposta()
         if not mensagem:
             return f"{dono.nome} aceitou {n + 1} tokens: ele não usa a tabela como limite."
         conta = f"{n + 1} tokens em {dono.nome} dão `{mensagem}`."
@@ -546,25 +539,24 @@ def explicar_limite(dono: Modelo, biblioteca: "Biblioteca") -> str:
 # --- seção 5 -----------------------------------------------------------------------------
 
 
-def partes_da_entrada(modelo: Modelo, ids: list[int]) -> Quadro:
+def partes_da_entrada(
+    modelo: Modelo, ids: list[int], o_que: np.ndarray, onde: np.ndarray
+) -> Quadro:
     """O tamanho do conteúdo, da posição e da soma, token a token, e o cosseno entre as partes.
 
     Num modelo sem wpe só há o conteúdo: a posição nula nem direção teria.
     """
-    o_que, onde = pontas.partes_de_h0(modelo, ids)  # (n, d), (n, d)
+    nomes = [visivel(modelo.tokenizador.texto(i)) for i in ids]
     if modelo.wpe is None:
         return Quadro(
             "O tamanho de cada linha de h₀ (aqui, só o conteúdo)",
             {"token": str, "‖h₀‖": decimal},
-            [
-                [visivel(modelo.tokenizador.texto(i)), np.linalg.norm(x)]
-                for i, x in zip(ids, o_que, strict=True)
-            ],
+            [[nome, np.linalg.norm(x)] for nome, x in zip(nomes, o_que, strict=True)],
         )
     linhas = [
-        [visivel(modelo.tokenizador.texto(i))]
+        [nome]
         + [np.linalg.norm(x), np.linalg.norm(p), np.linalg.norm(x + p), vetores.cosseno(x, p)]
-        for i, x, p in zip(ids, o_que, onde, strict=True)
+        for nome, x, p in zip(nomes, o_que, onde, strict=True)
     ]
     colunas = ("‖o quê‖", "‖onde‖", "‖h₀‖", "cos(o quê, onde)")
     return Quadro(
@@ -572,107 +564,12 @@ def partes_da_entrada(modelo: Modelo, ids: list[int]) -> Quadro:
     )
 
 
-class Biblioteca:
-    """O que a lição pergunta ao transformers: cada coisa uma vez só nesta execução, e nas próximas
-    vem da `Memoria`. `avisar(texto)` diz de quando é cada resposta lembrada."""
-
-    def __init__(self, modelo: Modelo, memoria: Memoria, avisar: Callable[[str], None]):
-        self._modelo, self._memoria, self._avisar = modelo, memoria, avisar
-        self._feitas: dict = {}
-        self._como_repetir = " `--ao-vivo` mede de novo."  # dito uma vez
-
-    def _perguntar(
-        self, o_que: str, pergunta: Callable, *argumentos, modelo: Modelo | None = None
-    ) -> dict:
-        chave = (pergunta, modelo and str(modelo.pasta), repr(argumentos))
-        if chave not in self._feitas:
-            r = self._memoria.perguntar(pergunta, *argumentos, modelo=modelo)
-            self._feitas[chave] = r.valor
-            if r.lembrada:
-                versoes = " e do ".join(f"{nome} {v}" for nome, v in r.versoes.items())
-                self._avisar(
-                    f"**Guardado**, e não medido agora: {o_que}. Resposta do {versoes}, neste computador, "
-                    f"em {r.quando}.{self._como_repetir}"
-                )
-                self._como_repetir = ""
-        return self._feitas[chave]
-
-    def passagem(self, ids: list[int]) -> pontas.Passagem | None:
-        """A passagem da frase pelo modelo inteiro; None, com o porquê dito, se só as tabelas
-        estiverem em disco."""
-        try:
-            o_que = f"o que o {self._modelo.nome} inteiro calcula para a frase"
-            dito = self._perguntar(o_que, pontas.perguntar_passagem, ids, modelo=self._modelo)
-        except ErroDoUsuario as erro:
-            self._avisar(f"{erro.o_que} {erro.por_que} {erro.o_que_fazer}")
-            return None
-        formas = [tuple(f) for f in dito["formas"]]
-        return pontas.Passagem(dito["h0"], dito["h_final"], dito.get("logits"), formas)
-
-    def pontas(self) -> dict:
-        """As respostas de `perguntar_pontas`."""
-        o_que = f"o que se perguntou às duas matrizes do {self._modelo.nome}"
-        return self._perguntar(o_que, perguntar_pontas, modelo=self._modelo)
-
-    def limite(self, dono: Modelo) -> str:
-        """A mensagem de `pontas.tropeco_no_limite`."""
-        o_que = f"o erro do {dono.nome} com um token a mais do que cabe"
-        return self._perguntar(o_que, pontas.perguntar_limite, modelo=dono)["mensagem"]
-
-    def enderecos_no_meta(self) -> tuple[int, int]:
-        """Os de `amarracao.endereco_no_meta`."""
-        o_que = "os endereços de dois tensores no dispositivo meta"
-        um, outro = self._perguntar(o_que, perguntar_meta)["enderecos"]
-        return um, outro
-
-    def contas(self) -> dict[str, dict[str, int]]:
-        """{tamanho: {peça: parâmetros}} dos quatro GPT-2, montados no dispositivo meta."""
-        o_que = "as contas dos quatro GPT-2, montados no dispositivo meta"
-        tamanhos = [asdict(t) for t in TAMANHOS.values()]
-        return self._perguntar(o_que, perguntar_contas, tamanhos)
-
-
-def perguntar_pontas(modelo: Modelo) -> dict:
-    """Do modelo montado: quantos parâmetros tem, se tem matriz de saída, e a `amarracao` dela com
-    a de entrada (None se não houver o que comparar). Erros: `ErroDoUsuario` se só há tabelas."""
-    de_entrada, de_saida = pontas.matrizes_das_pontas(modelo)
-    comparavel = de_saida is not None and modelo.cabeca != "ausente"
-    return {
-        "parametros": sum(p.numel() for p in modelo.completo().parameters()),
-        "tem_saida": de_saida is not None,
-        "amarracao": asdict(amarracao.amarracao(de_entrada, de_saida)) if comparavel else None,
-    }
-
-
-def perguntar_meta() -> dict:
-    """O `endereco_no_meta`."""
-    return {"enderecos": list(amarracao.endereco_no_meta())}
-
-
-def perguntar_contas(tamanhos: list[dict]) -> dict:
-    """{tamanho: {peça: parâmetros}}: `arquitetura.contar` de cada um, como a memória guarda."""
-    return {t["nome"]: arquitetura.contar(Tamanho(**t)) for t in tamanhos}
-
-
-def conferir_h0(modelo: Modelo, ids: list[int], passagem: pontas.Passagem) -> Conferencia:
-    """A nossa h₀ contra a hidden_states[0] da biblioteca: a maior diferença."""
-    bert = modelo.familia in fontes.CODIFICADORES
-    nossa = pontas.soma_do_bert(modelo, ids) if bert else pontas.h0(modelo, ids)
-    nome = "h₀ contra hidden_states[0]" + (" (com tipo de frase e LayerNorm)" if bert else "")
-    return Conferencia(nome, float(np.abs(nossa - passagem.h0).max()), 0.0, 1e-5)
-
-
-def cossenos_gaussianos(d: int, quantos: int, semente: int) -> np.ndarray:
-    """(pares,), pelo menos `quantos`: cossenos entre vetores sorteados em d dimensões. Desvio ≈ 1/√d.
-
-    São todos os pares de k vetores: 201 bastam para 20.000. Dois pares com um vetor em comum não
-    dependem um do outro (para qualquer x fixo, a direção de y é uniforme), e por isso a média e o
-    desvio têm a mesma precisão que teriam com pares separados.
-    """
-    k = int(np.ceil((1 + np.sqrt(1 + 8 * quantos)) / 2))  # o menor k com k·(k − 1)/2 ≥ quantos
-    x = np.random.default_rng(semente).standard_normal((k, d), dtype=np.float32)  # (k, d)
-    x /= np.sqrt(np.einsum("kd,kd->k", x, x))[:, None]
-    return (x @ x.T)[np.triu_indices(k, 1)]  # (k, d) @ (d, k) -> (k, k) -> (pares,)
+def como_no_modelo(modelo: Modelo, ids: list[int], h0: np.ndarray) -> tuple[str, np.ndarray]:
+    """(nome, entrada (n, d)): a h₀ da lição, ou o que o BERT faz dela antes do primeiro bloco."""
+    nome = "h₀ contra hidden_states[0]"
+    if modelo.familia not in fontes.CODIFICADORES:
+        return nome, h0
+    return nome + " (com tipo de frase e LayerNorm)", pontas.soma_do_bert(modelo, ids)
 
 
 def conferir_gaussianos(cossenos: np.ndarray, d: int) -> list[Conferencia]:
@@ -690,55 +587,70 @@ def soma_ou_concatenacao(nome: str = "gpt2") -> Quadro:
     Multiplicações: as dos produtos por matriz (c_attn, c_proj, c_fc, c_proj), sem a atenção
     entre tokens, que cresce com o contexto nos dois casos.
     """
-    t = TAMANHOS[nome]
-    linhas = []
+    t, linhas, resultados = TAMANHOS[nome], [], {}
     for como, d in (("somar", t.n_embd), ("concatenar", 2 * t.n_embd)):
         conta = arquitetura.formula(Tamanho(t.nome, t.n_layer, d, t.n_head, 0))
         blocos = sum(n for peca, n in conta.items() if peca not in ("wte", "wpe"))
-        # Cada peso de matriz multiplica uma vez por token: 12·d² por camada.
-        linhas.append([como, d, blocos, t.n_layer * 12 * d * d])
+        vezes = t.n_layer * 12 * d * d  # cada peso de matriz multiplica uma vez por token
+        linhas.append([como, d, blocos, vezes])
+        resultados[f"soma_ou_concatenacao.{como}"] = {
+            "valor": vezes, "largura": d, "modelo": f"{nome} (arquitetura)",
+            "vezes_a_largura": d / linhas[0][1], "vezes_as_contas": vezes / linhas[0][3],
+        }  # fmt: skip
     colunas = ("largura", "parâmetros nos blocos", "multiplicações por token")
     return Quadro(
         f"Somar ou concatenar, no tamanho do {nome}",
         {"como": str} | dict.fromkeys(colunas, inteiro),
         linhas,
+        resultados,
     )
 
 
 # --- seção 6 -----------------------------------------------------------------------------
 
 
-def perguntas_da_amarracao(pontas: dict) -> Quadro:
+def olhar_as_pontas(lm, perguntar: Callable) -> dict:
+    """Do modelo montado: quantos parâmetros tem, se tem matriz de saída, e as quatro respostas de
+    `perguntar(entrada, saída)` e de `amarracao.amarracao` (listas; vazias se não há o que comparar)."""
+    import torch
+
+    saida = lm.get_output_embeddings()
+    entrada, respostas, nucleo = lm.get_input_embeddings().weight, [], []
+    if saida is not None and saida.weight.shape == entrada.shape:
+        nucleo = list(vars(amarracao.amarracao(entrada, saida.weight)).values())
+        with torch.no_grad():
+            respostas = list(perguntar(entrada, saida.weight))
+    elif saida is not None:
+        respostas = nucleo = [False] * 4
+    return {
+        "parametros": sum(p.numel() for p in lm.parameters()),
+        "tem_saida": saida is not None,
+        "respostas": respostas,
+        "nucleo": nucleo,
+    }
+
+
+def perguntas_da_amarracao(modelo: Modelo, pontas: dict) -> Quadro:
     """O que se pergunta à matriz de entrada e à de saída do modelo inteiro, e as respostas.
-    `pontas` é o que `Biblioteca.pontas` devolve."""
+    `pontas` é o que `olhar_as_pontas` devolve."""
+    resultados = {}
     if not pontas["tem_saida"]:
         linhas = [["há uma matriz de saída?", "não: este modelo não prevê tokens"]]
-    elif pontas["amarracao"] is None:
+    elif modelo.cabeca == "ausente":
         linhas = [["há uma matriz de saída no arquivo?", "não: a biblioteca sortearia uma"]]
     else:
-        r = amarracao.Amarracao(**pontas["amarracao"])
-        nomes = {
-            "é o mesmo objeto Python?": r.mesmo_objeto,
-            "começa no mesmo endereço (data_ptr)?": r.mesmo_endereco,
-            "usa o mesmo pedaço de memória (storage)?": r.mesma_memoria,
-            "mudar um número na entrada muda a saída?": r.mudanca_vista,
-        }
-        linhas = [[pergunta, "sim" if x else "não"] for pergunta, x in nomes.items()]
-    return Quadro("Entrada e saída são a mesma matriz?", {"pergunta": str, "resposta": str}, linhas)
-
-
-def conferir_logits(modelo: Modelo, passagem: pontas.Passagem) -> list[Conferencia]:
-    """h_final · wteᵀ contra os logits da biblioteca; lista vazia onde não há cabeça amarrada ou
-    a cabeça faz mais que um produto (BERT). Relativa ao maior logit, que chega a dezenas."""
-    if (
-        passagem.logits is None
-        or modelo.cabeca != "amarrada"
-        or modelo.familia in fontes.CODIFICADORES
-    ):
-        return []
-    nossos = passagem.h_final @ modelo.wte.T  # (n, d) @ (d, V) -> (n, V)
-    diferenca = np.abs(nossos - passagem.logits).max() / np.abs(passagem.logits).max()
-    return [Conferencia("h_final · wteᵀ (relativa ao maior logit)", float(diferenca), 0.0, 1e-5)]
+        perguntas = (
+            "é o mesmo objeto Python?",
+            "começa no mesmo endereço (data_ptr)?",
+            "usa o mesmo pedaço de memória (storage)?",
+            "mudar um número na entrada muda a saída?",
+        )
+        respostas = ["sim" if x else "não" for x in pontas["respostas"]]
+        linhas = [list(x) for x in zip(perguntas, respostas, strict=True)]
+        nomes = ("objeto", "endereco", "memoria", "mudanca")
+        resultados = {f"amarracao.{n}": x for n, x in zip(nomes, pontas["respostas"], strict=True)}
+    colunas = {"pergunta": str, "resposta": str}
+    return Quadro("Entrada e saída são a mesma matriz?", colunas, linhas, resultados)
 
 
 def economia(modelo: Modelo, pontas: dict) -> Quadro:
@@ -761,29 +673,27 @@ def economia_do_gpt2() -> Quadro:
     """A mesma conta para o GPT-2 small, só da arquitetura: as duas divisões que se confundem."""
     t = TAMANHOS["gpt2"]
     uma, total = t.vocab * t.n_embd, sum(arquitetura.formula(t).values())
+    solto, quem = total + uma, {"modelo": "gpt2 (arquitetura)"}
     return Quadro(
         "E no GPT-2 small, contado da arquitetura",
         {"modelo": str, "parâmetros": inteiro, "parte que é uma wte": porcento},
-        [
-            ["amarrado, como ele é", total, uma / total],
-            ["se fosse solto", total + uma, uma / (total + uma)],
-        ],
+        [["amarrado, como ele é", total, uma / total], ["se fosse solto", solto, uma / solto]],
+        {
+            "economia_gpt2.amarrado": quem | {"valor": total, "parte": uma / total},
+            "economia_gpt2.solto": quem | {"valor": solto, "parte": uma / solto},
+        },
     )
 
 
-def proximos_tokens(modelo: Modelo, passagem: pontas.Passagem, k: int) -> Quadro:
-    """Os k tokens mais prováveis depois da frase: as linhas de wte mais parecidas, em produto
-    interno, com o último estado do modelo."""
-    logits = passagem.logits[-1].astype(np.float64)  # (n, V) -> (V,)
-    probabilidades = np.exp(logits - logits.max())
-    probabilidades /= probabilidades.sum()
+def quadro_dos_proximos(
+    tok: Tokenizador, ids: np.ndarray, logits: np.ndarray, chances: np.ndarray
+) -> Quadro:
+    """Os tokens mais prováveis depois da frase: as linhas de wte mais parecidas, em produto interno,
+    com o último estado do modelo. ids: (k,); logits e chances: (V,)."""
     return Quadro(
         "Os tokens de maior pontuação para o último estado (logit = h_final · linha)",
         {"token": str, "id": str, "logit": decimal, "probabilidade": porcento},
-        [
-            [visivel(modelo.tokenizador.texto(i)), str(i), logits[i], probabilidades[i]]
-            for i in vetores.mais_altos(logits, k)
-        ],
+        [[visivel(tok.texto(i)), str(i), logits[i], chances[i]] for i in ids],
     )
 
 

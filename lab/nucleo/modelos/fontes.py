@@ -87,8 +87,13 @@ class Modelo:
         Erros: `ErroDoUsuario` se só as tabelas estiverem em disco.
         """
         if self._completo is None:
-            self._completo = _carregar_completo(self)
+            self._completo = carregar_completo(*self.endereco)
         return self._completo
+
+    @property
+    def endereco(self) -> tuple:
+        """O que `carregar_completo` pede: basta para abrir o modelo inteiro em outro processo."""
+        return self.nome, self.pasta, self.config, self.familia, self.cabeca, self.d
 
 
 def abrir(
@@ -400,30 +405,34 @@ def _estado_da_cabeca(cabecalho, t_wte: Tensor, config: dict) -> tuple[str, str]
     return "solta", "o config diz amarrada, mas o arquivo traz duas matrizes com números diferentes"
 
 
-def _carregar_completo(modelo: Modelo):
-    if not modelo.tem_completo:
+def carregar_completo(
+    nome: str, pasta: Path | None, config: dict, familia: str, cabeca: str, d: int
+):
+    """O modelo de linguagem inteiro, lido da pasta. Erros: `ErroDoUsuario` se só as tabelas
+    estiverem em disco, ou se faltar um pedaço."""
+    if pasta is None:
         raise ErroDoUsuario(
-            f"Esta parte precisa do {modelo.nome} inteiro.",
+            f"Esta parte precisa do {nome} inteiro.",
             "Só as tabelas wte e wpe estão em disco; os blocos do Transformer não.",
-            f"Rode:  python lab/00_preparar.py --completo {modelo.nome}",
+            f"Rode:  python lab/00_preparar.py --completo {nome}",
         )
     import torch
     import transformers
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    arquiteturas = " ".join(modelo.config.get("architectures") or [])
+    arquiteturas = " ".join(config.get("architectures") or [])
     classe = transformers.AutoModelForCausalLM
-    if modelo.familia in CODIFICADORES:
-        com_cabeca = modelo.cabeca != "ausente" and "LM" in arquiteturas
+    if familia in CODIFICADORES:
+        com_cabeca = cabeca != "ausente" and "LM" in arquiteturas
         classe = transformers.AutoModelForMaskedLM if com_cabeca else transformers.AutoModel
     opcoes = {}
-    if not (modelo.pasta / "config.json").is_file():
+    if not (pasta / "config.json").is_file():
         # Só model.safetensors no cache: a forma da tabela basta para reconhecer o tamanho.
-        opcoes["config"] = transformers.GPT2Config(**_config_gpt2(modelo.d))
+        opcoes["config"] = transformers.GPT2Config(**_config_gpt2(d))
     try:
         lm, carga = classe.from_pretrained(
-            modelo.pasta,
+            pasta,
             dtype=torch.float32,
             local_files_only=True,
             trust_remote_code=False,  # uma pasta pode trazer código; aqui ele nunca roda
@@ -435,10 +444,10 @@ def _carregar_completo(modelo: Modelo):
         raise
     except Exception as erro:  # um config absurdo estoura em qualquer ponto da biblioteca
         primeira = (str(erro).splitlines() or [type(erro).__name__])[0]
-        raise _pela_metade(modelo, f"O transformers respondeu: {primeira}") from None
+        raise _pela_metade(nome, f"O transformers respondeu: {primeira}") from None
     # O que falta no arquivo a biblioteca sorteia em silêncio. Só se perdoa o que já dissemos que
     # falta (a cabeça) e o que nenhuma lição usa (o pooler do BERT).
-    perdoadas = _CABECA if modelo.cabeca == "ausente" else ()
+    perdoadas = _CABECA if cabeca == "ausente" else ()
     faltam = [
         nome
         for nome in sorted(carga["missing_keys"])
@@ -447,13 +456,13 @@ def _carregar_completo(modelo: Modelo):
     if faltam:
         nomes = ", ".join(faltam[:3]) + ("…" if len(faltam) > 3 else "")
         quantos = f"Faltam {len(faltam)} tensores" if len(faltam) > 1 else "Falta um tensor"
-        raise _pela_metade(modelo, f"{quantos} no arquivo: {nomes}")
+        raise _pela_metade(nome, f"{quantos} no arquivo: {nomes}")
     return lm
 
 
-def _pela_metade(modelo: Modelo, por_que: str) -> ErroDoUsuario:
+def _pela_metade(nome: str, por_que: str) -> ErroDoUsuario:
     return ErroDoUsuario(
-        f"As tabelas de {modelo.nome} abriram, mas o modelo inteiro não.",
+        f"As tabelas de {nome} abriram, mas o modelo inteiro não.",
         por_que + ".",
         "Confira se a pasta tem todos os arquivos do modelo; as seções 1 a 4 não precisam deles.",
     )

@@ -1,7 +1,6 @@
 """O modelo por inteiro: h₀ = wte[ids] + wpe[posições] com as linhas dele, e o que ele mesmo responde.
 
-As funções do fim (`perguntar_…`) são as que pedem a biblioteca e o modelo inteiro. Devolvem
-dicionários de matrizes e de JSON: é o que `nucleo.modelos.memoria` sabe guardar.
+`pela_frase` e `um_a_mais` recebem o modelo do transformers já montado (`lm`), neste processo ou noutro.
 """
 
 from dataclasses import dataclass
@@ -66,18 +65,21 @@ class Passagem:
 
 
 def passar(modelo: Modelo, ids: list[int]) -> Passagem:
+    """`pela_frase`, com o modelo inteiro. Erros: `ErroDoUsuario` se só as tabelas estiverem em disco."""
+    return pela_frase(modelo.completo(), ids)
+
+
+def pela_frase(lm, ids: list[int]) -> Passagem:
     """O que o próprio modelo calcula para a frase: hidden_states[0], o último estado e os logits.
 
     No BERT e no RoBERTa, hidden_states[0] já passou pelo tipo de frase e pela LayerNorm.
-    Erros: `ErroDoUsuario` se só as tabelas estiverem em disco.
     """
     import torch
 
-    lm = modelo.completo()
     with torch.no_grad():
         saida = lm(torch.tensor([ids]), output_hidden_states=True)
     estados = saida.hidden_states  # (camadas + 1) × (1, n, d)
-    logits = saida.logits[0].numpy() if hasattr(saida, "logits") else None
+    logits = saida.logits[0].numpy() if hasattr(saida, "logits") else None  # (1, n, V) -> (n, V)
     formas = [tuple(e[0].shape) for e in estados]
     return Passagem(estados[0][0].numpy(), estados[-1][0].numpy(), logits, formas)
 
@@ -120,28 +122,18 @@ def matrizes_das_pontas(modelo: Modelo):
 
 
 def tropeco_no_limite(modelo: Modelo) -> str:
-    """A mensagem que o modelo dá quando a sequência tem um token a mais que n_ctx, ou "" se
-    ele aceita. É o erro que aparece na prática, capturado para ser explicado."""
+    """`um_a_mais` que n_ctx. Erros: `ErroDoUsuario` se só as tabelas estiverem em disco."""
+    return um_a_mais(modelo.completo(), modelo.n_ctx)
+
+
+def um_a_mais(lm, n: int) -> str:
+    """A mensagem que o modelo dá a uma sequência de n + 1 tokens, ou "" se ele a aceita. É o erro
+    que aparece na prática, capturado para ser explicado."""
     import torch
 
-    longa = torch.zeros(1, modelo.n_ctx + 1, dtype=torch.long)
     try:
         with torch.no_grad():
-            modelo.completo()(longa)
+            lm(torch.zeros(1, n + 1, dtype=torch.long))
     except (IndexError, RuntimeError, ValueError) as erro:
         return f"{type(erro).__name__}: {str(erro).splitlines()[0]}"
     return ""
-
-
-# --- o que se pergunta à biblioteca, como dicionários -------------------------------------
-
-
-def perguntar_passagem(modelo: Modelo, ids: list[int]) -> dict:
-    """`passar`, campo a campo. Erros: os dela."""
-    p = passar(modelo, ids)
-    return {n: v for n, v in vars(p).items() if v is not None}
-
-
-def perguntar_limite(modelo: Modelo) -> dict:
-    """O `tropeco_no_limite`. Erros: `ErroDoUsuario` se só as tabelas estiverem em disco."""
-    return {"mensagem": tropeco_no_limite(modelo)}
