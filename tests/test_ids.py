@@ -111,7 +111,7 @@ def test_todo_id_gravado_nasce_numa_linha_so_da_licao(licao):
         ('aula.resultado(f"x.{k}", 1)\naula.resultado("x.y", 2)', "x.y", "2"),
         ('aula.resultado("b", 1)\naula.resultado(id_, 2)', "b", "1"),
         ("aula.resultado(um, 1)\naula.resultado(outro, 2)", "b", "12"),
-        ('aula.resultados({"b": 1})\nresultados["b"] = 2', "b", "12"),
+        ('aula.resultados({"bcd": 1})\nresultados["bcd"] = 2', "bcd", "12"),
         ('q = Quadro(t, c, x, {f"b.{k}": v for k in y})\naula.resultado("b", 1)', "b.c", "1"),
         ("caderno.resultado('b', 1)\nd = {1: 2, k: 3}", "b", ""),
     ],
