@@ -73,8 +73,7 @@ dono = fontes.dono_da_wpe(modelo)  # quem não tem wpe (RoPE) passa a vez ao min
 
 
 # %% As perguntas que só a biblioteca responde: vão para o processo ao lado
-def duas_pontas(E, S):
-    # A matriz de entrada e a de saída, (V, d), são uma só? Pergunta-se à memória, não ao config.
+def duas_pontas(E, S):  # as matrizes de entrada e de saída, (V, d), são uma só? A memória responde
     antes, la = E[0, 0].item(), S[0, 0].item()
     E[0, 0] = antes + 1  # muda um número na entrada…
     mudou = la != S[0, 0].item() == E[0, 0].item()  # …e olha se a saída mudou junto
@@ -88,7 +87,6 @@ passagem = lado.perguntar(pontas.pela_frase, frase, modelo=modelo)
 matrizes = lado.perguntar(exp.olhar_as_pontas, duas_pontas, modelo=modelo)
 no_meta = lado.perguntar(amarracao.endereco_no_meta)
 contadas = {nome: lado.perguntar(arquitetura.contar, t) for nome, t in TAMANHOS.items()}
-
 # O que é "não ter nada a ver": o cosseno de tokens e de palavras quaisquer.
 nivel = exp.niveis(modelo, normas, palavras, PARES_AO_ACASO, SEMENTE)
 # As palavras de quem está ao teclado são resolvidas já: um engano aparece agora, não no meio.
@@ -110,7 +108,6 @@ if aula.secao(1):
     aula.diga(f"Vocabulário embaralhado: os ids {e.antes} viram {e.depois}.")
     iguais = {"vetores antes e depois": e.diferenca}
     aula.comparar("1_embaralho", "E os vetores que eles buscam?", iguais)
-
     # One-hot: V casas por token, um único 1. (Se a frase for de um token só, quaisquer ids servem.)
     ids = np.unique(frase) if len(set(frase)) > 1 else np.arange(min(5, V))  # (k,)
     E = np.zeros((len(ids), V), dtype=np.float32)  # (k,) -> (k, V)
@@ -148,23 +145,21 @@ if aula.secao(2):
     a, b, c = np.array([2.0, 1.0]), np.array([4.0, 2.0]), np.array([-1.0, 2.0])
     mesma, outra = decimal(cosseno(a, b)), decimal(cosseno(a, c))
     aula.diga(f"Brinquedo: cos((2,1), (4,2)) = {mesma} e cos((2,1), (−1,2)) = {outra}.")
-    tipos = []  # "forma" ou "palavra", um por vizinho mostrado
+    grafia = []  # True onde o vizinho é a mesma palavra com outra grafia
     for forma in escolhidas:
         notas = contra_todos(wte[forma.id])  # (d,) -> (V,)
         perto = ranking(notas, aula.args.top, fora=[forma.id])  # (V,) -> (k,)
         quadro, difere = exp.quadro_de_vizinhos(tok, forma, perto, notas[perto])
         aula.quadro(f"2_vizinhos_{exp.rotulo(forma.palavra)}_{forma.id}", quadro)
-        tipos += difere
-    contagem = f"{tipos.count('forma')} dos {len(tipos)} vizinhos"
+        grafia += [x == "forma" for x in difere]
+    contagem = f"{sum(grafia)} dos {len(grafia)} vizinhos"
     aula.repare(f"{contagem} são a mesma palavra com outra grafia (maiúscula, espaço, plural).")
     if escolhidas:
+        aula.resultado("vizinhos_que_sao_forma", np.mean(grafia), vizinhos=len(grafia))
         rapidos = vetores.cossenos(wte, wte[forma.id], normas)  # (d,) -> (V,)
         trocados = perto != vetores.mais_altos(rapidos, aula.args.top, (forma.id,))  # (k,)
         iguais = {"os V cossenos": np.abs(notas - rapidos).max(), "lugares": trocados.sum()}
         aula.comparar("2_cossenos_da_linha", "A última palavra, pelo nucleo", iguais, d * EPS)
-        fracao = tipos.count("forma") / len(tipos)
-        aula.resultado("vizinhos_que_sao_forma", fracao, "fração", vizinhos=len(tipos))
-
     # Um cosseno só se lê ao lado do nível do acaso, que na wte crua não é zero.
     sorteados, pares = np.sort(nivel.tokens), []  # (pares,)
     for a, b in palavras.listas["pares"]:
@@ -172,9 +167,8 @@ if aula.secao(2):
             c = cosseno(wte[linha[a]], wte[linha[b]])  # (d,), (d,) -> escalar
             abaixo = np.searchsorted(sorteados, c) / len(sorteados)  # a parte do acaso que é menor
             pares.append([f"{a} – {b}", c, abaixo, exp.publicado_no_gpt2(a, b)])
-    aula.quadro("2_pares", exp.quadro_dos_pares(pares))
     acaso, comuns = nivel.tokens.mean(), nivel.palavras
-    aula.resultados({"cosseno_ao_acaso": acaso, "cosseno_entre_palavras_comuns": comuns})
+    aula.quadro("2_pares", exp.quadro_dos_pares(pares, acaso, comuns))
     aula.repare(
         f"dois tokens ao acaso dão {decimal(acaso)}; duas palavras comuns, {decimal(comuns)}. "
         "É com isso que se compara um cosseno, e não com 0."
@@ -184,7 +178,6 @@ if aula.secao(2):
     longe = np.sqrt(np.maximum(normas**2 - 2 * (wte @ media) + media @ media, 0))  # (V,)
     aula.quadro("2_centro", exp.quadro_do_centro(tok, ranking(-longe, 8), longe))
     aula.repare("no GPT-2 quem mora no centro são tokens-fantasma, como ' SolidGoldMagikarp'.")
-
     # Brinquedo: dois números por palavra (sexo, realeza). O passo homem → mulher leva rei à rainha.
     homem, mulher, rei = np.array([0, 0]), np.array([1, 0]), np.array([0, 1])
     aula.diga(f"Brinquedo: rei − homem + mulher = {(rei - homem + mulher).tolist()}, a rainha.")
@@ -201,14 +194,16 @@ if aula.secao(2):
         if livre[0] in entradas:
             recado = (
                 f"com tudo permitido vence {vence} ({decimal(notas[livre[0]])}), que é uma das "
+            )
+            recado += (
                 f"entradas; só proibindo as entradas vence {outra} ({decimal(notas[sem[0]])})."
             )
         aula.repare(recado + exp.analogia_publicada(formas))
         rapidos = vetores.vizinhos(wte, alvo, len(sem), normas, tuple(entradas))  # [(id, cosseno)]
         trocados = sem != [i for i, _ in rapidos]  # (k,)
-        aula.comparar("2_analogia_do_nucleo", "Pelo nucleo", {"lugares trocados": trocados.sum()})
+        iguais = {"lugares trocados": trocados.sum()}
+        aula.comparar("2_analogia_do_nucleo", "A mesma analogia, pelo nucleo", iguais)
         aula.resultados(exp.medidas_da_analogia(modelo, palavras, formas, notas))
-
     # Uma analogia bonita não é estatística: agora o conjunto inteiro, nos dois protocolos.
     conjunto = exp.conjunto_de_analogias(modelo, normas)
     aula.diga(f"Conjunto do Google: {conjunto.distintas} palavras distintas são um token só aqui.")
@@ -283,13 +278,12 @@ if aula.secao(4):
         aula.quadro("4_defasagem", exp.quadro_das_defasagens(dono.nome, cru, centrado))
         aula.repare(exp.frase_da_defasagem(centrado))
         erro = np.abs(cossenos - tabela_posicoes.cossenos_entre_linhas(wpe)).max()  # -> escalar
-        iguais = {"todos os cossenos": erro}
-        aula.comparar("4_cossenos_do_nucleo", "Pelo nucleo", iguais, wpe.shape[1] * EPS)
+        iguais, tolerancia = {"todos os cossenos": erro}, wpe.shape[1] * EPS
+        aula.comparar("4_cossenos_do_nucleo", "Posições, pelo nucleo", iguais, tolerancia)
         aula.figura("4_mapa", "posições contra posições", fig.mapa_de_posicoes, dono.nome, cossenos)
         if len(wpe) > 3:  # menos posições que isso não desenham curva
             aula.figura("4_curva", "wpe em 3 componentes", fig.curva_de_posicoes, dono.nome, wpe)
         aula.diga(exp.explicar_limite(dono, limite))
-
     # O GPT-2 verdadeiro, ao lado: fatos medidos uma vez, guardados em data/gpt2_medido.
     aula.quadro("4_gpt2_linhas", exp.gpt2_linhas())
     aula.repare(exp.frase_do_exercicio_3())
@@ -321,7 +315,6 @@ if aula.secao(5):
         aula.comparar("5_h0", "h₀ feita à mão contra a biblioteca", {nome: erro}, 1e-5)
         forma_final, blocos = inteira.formas[-1], len(inteira.formas) - 1
         aula.diga(f"A forma atravessa os {blocos} blocos sem mudar: {h0.shape} -> {forma_final}.")
-
     # Somar não mistura tudo? Em muitas dimensões, dois sorteados são quase perpendiculares.
     k = int(np.ceil((1 + np.sqrt(1 + 8 * PARES_AO_ACASO)) / 2))  # k vetores dão k·(k − 1)/2 pares
     x = np.random.default_rng(SEMENTE).standard_normal((k, d), dtype=np.float32)  # (k, d)
@@ -338,7 +331,6 @@ if aula.secao(5):
     aula.repare("concatenar dobra a largura e quadruplica os blocos; somar custa d adições.")
     aula.codigo()
 
-
 # %% 6 · A amarração final: weight tying
 if aula.secao(6):
     aula.diga(f"No arquivo, a cabeça está **{modelo.cabeca}**: {modelo.nota_da_cabeca}.")
@@ -347,11 +339,9 @@ if aula.secao(6):
         duas = matrizes.resposta()
         aula.quadro("6_amarracao", exp.perguntas_da_amarracao(modelo, duas))
         if duas["respostas"]:
-            trocadas = np.not_equal(duas["respostas"], duas["nucleo"]).sum()  # (4,) -> escalar
-            aula.comparar("6_duas_pontas", "Pelo nucleo", {"respostas diferentes": trocadas})
-        # A cabeça do BERT faz mais que um produto; uma cabeça solta usa outra matriz.
-        da_wte = modelo.cabeca == "amarrada" and modelo.familia not in fontes.CODIFICADORES
-        if da_wte and inteira.logits is not None:
+            iguais = {"respostas trocadas": np.not_equal(duas["respostas"], duas["nucleo"]).sum()}
+            aula.comparar("6_duas_pontas", "As quatro perguntas, pelo nucleo", iguais)
+        if exp.cabeca_e_a_wte(modelo, inteira):
             logits = inteira.h_final @ wte.T  # (n, d) @ (d, V) -> (n, V)
             erro = np.abs(logits - inteira.logits).max() / np.abs(inteira.logits).max()
             iguais = {"h_final · wteᵀ (relativa ao maior logit)": erro}

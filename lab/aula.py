@@ -377,11 +377,10 @@ class Aula:
             id_, valor, unidade, modelo or self._modelo, self._secao or 0, **mais
         )
 
-    def resultados(self, valores: dict, unidade: str = "") -> None:
-        """Vários números com nome: {id: valor}, ou {id: {"valor": …, e mais campos}}."""
-        for id_, valor in valores.items():
-            campos = valor if isinstance(valor, dict) else {"valor": valor}
-            self.resultado(id_, **{"unidade": unidade} | campos)
+    def resultados(self, numeros: Iterable[tuple[str, dict]]) -> None:
+        """Vários números com nome, feitos por `nucleo.base.caderno.numero`."""
+        for id_, campos in numeros:
+            self.resultado(id_, **campos)
 
     def codigo(self, *funcoes: Callable) -> None:
         """Com --codigo, mostra a célula da lição de onde foi chamada (uma vez por seção) e a fonte

@@ -40,15 +40,20 @@ def molde(arg):
 
 def lugares(fonte, modulo=""):
     """[(linha, tipo, regex)] de cada id que uma lição escreve: em aula.resultado, conferir e comparar,
-    ou como chave de um dicionário (`aula.resultados`, `Quadro.resultados`)."""
+    num `numero` (base.caderno), ou como chave de um dicionário de resultados."""
     achados = []
     for no in ast.walk(ast.parse(fonte)):
         ids, sufixo = [], ""
-        if isinstance(no, ast.Call) and isinstance(no.func, ast.Attribute) and no.args:
-            da_aula = getattr(no.func.value, "id", "") == "aula"
-            if da_aula and no.func.attr in ("resultado", "conferir", "comparar"):
+        if isinstance(no, ast.Call) and no.args:
+            quem, nome = (
+                getattr(getattr(no.func, "value", None), "id", ""),
+                getattr(no.func, "attr", ""),
+            )
+            if quem == "aula" and nome in ("resultado", "conferir", "comparar"):
                 # Uma conferência dá um id por linha: NOME.1, NOME.2…
-                ids, sufixo = no.args[:1], "" if no.func.attr == "resultado" else r"\.\d+"
+                ids, sufixo = no.args[:1], "" if nome == "resultado" else r"\.\d+"
+            elif getattr(no.func, "id", "") == "numero":
+                ids = no.args[:1]
         elif isinstance(no, ast.Dict):
             ids = no.keys
         elif isinstance(no, ast.DictComp):
@@ -112,7 +117,11 @@ def test_todo_id_gravado_nasce_numa_linha_so_da_licao(licao):
         ('aula.resultado("b", 1)\naula.resultado(id_, 2)', "b", "1"),
         ("aula.resultado(um, 1)\naula.resultado(outro, 2)", "b", "12"),
         ('aula.resultados({"bcd": 1})\nresultados["bcd"] = 2', "bcd", "12"),
-        ('q = Quadro(t, c, x, {f"b.{k}": v for k in y})\naula.resultado("b", 1)', "b.c", "1"),
+        (
+            'q = Quadro(t, c, x, [numero(f"bcd.{k}", 1)])\nr = {f"bcd.{k}": v for k in y}',
+            "bcd.e",
+            "12",
+        ),
         ("caderno.resultado('b', 1)\nd = {1: 2, k: 3}", "b", ""),
     ],
 )

@@ -47,13 +47,18 @@ class Conferencia:
 class Quadro:
     """Uma tabela pronta: título, {coluna: formato de um valor -> texto} e as linhas de valores.
 
-    `resultados` são os números dela que têm nome: {id: valor, ou {"valor": …, e outros campos}}.
+    `resultados` são os números dela que têm nome, cada um feito por `numero`.
     """
 
     titulo: str
     colunas: dict[str, Callable]
     linhas: list[list]
-    resultados: dict = field(default_factory=dict)
+    resultados: list[tuple[str, dict]] = field(default_factory=list)
+
+
+def numero(id_: str, valor, **mais) -> tuple[str, dict]:
+    """Um número com nome, e os campos que o acompanham, a caminho do resultado.json."""
+    return id_, {"valor": valor} | mais
 
 
 @dataclass

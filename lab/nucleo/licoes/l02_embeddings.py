@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nucleo.base.caderno import Conferencia, Quadro
+from nucleo.base.caderno import Conferencia, Quadro, numero
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import contado, decimal, inteiro, porcento
 from nucleo.contas import amarracao, arquitetura, tabela_posicoes, vetores
@@ -87,12 +87,12 @@ def quadro_de_vizinhos(
     linhas = [
         [visivel(tok.texto(i)), str(i), c, x] for i, c, x in zip(ids, notas, difere, strict=True)
     ]
-    formas = {"valor": difere.count("forma"), "vizinhos": len(difere)}
+    formas = difere.count("forma")
     return Quadro(
         f"Os mais próximos de {visivel(forma.texto)} (id {forma.id})",
         {"token": str, "id": str, "cosseno": decimal, "difere em": str},
         linhas,
-        {f"vizinhos.{forma.palavra}.formas": formas},
+        [numero(f"vizinhos.{forma.palavra}.formas", formas, vizinhos=len(difere))],
     ), difere
 
 
@@ -122,10 +122,15 @@ def publicado_no_gpt2(a: str, b: str) -> float | None:
     return publicado.get(f"{a}–{b}", publicado.get(f"{b}–{a}"))
 
 
-def quadro_dos_pares(linhas: list[list]) -> Quadro:
-    """As linhas [par, cosseno, fração dos sorteados com cosseno menor, o publicado do GPT-2]."""
+def quadro_dos_pares(linhas: list[list], acaso: float, comuns: float) -> Quadro:
+    """As linhas [par, cosseno, fração dos sorteados com cosseno menor, o publicado do GPT-2]; com nome
+    vão também os dois níveis: o de tokens ao acaso e o de palavras comuns."""
     colunas = {"par": str, "cosseno": decimal, "sorteados abaixo": porcento}
-    resultados = {f"cosseno.{par}": c for par, c, *_ in linhas}
+    resultados = [numero(f"cosseno.{par}", c) for par, c, *_ in linhas]
+    resultados += [
+        numero("cosseno_ao_acaso", acaso),
+        numero("cosseno_entre_palavras_comuns", comuns),
+    ]
     colunas |= {"GPT-2, publicado": decimal}
     return Quadro("Pares conhecidos", colunas, linhas, resultados)
 
@@ -191,24 +196,24 @@ def analogia_publicada(formas: list[Forma]) -> str:
 
 def medidas_da_analogia(
     modelo: Modelo, palavras: Palavras, formas: list[Forma], notas: np.ndarray
-) -> dict:
-    """{id: número} da analogia da lista, a − b + c = resposta; vazio se for outra, ou se a resposta
-    não for um token só. notas: (V,), os cossenos com o alvo."""
+) -> list:
+    """Os números da analogia da lista, a − b + c = resposta; nenhum se for outra, ou se a resposta não
+    for um token só. notas: (V,), os cossenos com o alvo."""
     resposta = palavras.linha.get(palavras.listas["resposta"])
     if resposta is None or [f.palavra for f in formas] != palavras.listas["analogia"]:
-        return {}
+        return []
     a, b, c = entradas = [f.id for f in formas]
     acima = np.flatnonzero(notas > notas[resposta])  # (V,) -> (m,): quem fica na frente dela
     W = modelo.wte
     passo = W[c] - W[b]  # (d,)
-    return {
-        "analogia.lugar": 1 + len(acima),
-        "analogia.lugar_sem_entradas": 1 + len(np.setdiff1d(acima, entradas)),
-        "analogia.resposta": notas[resposta],
-        "analogia.partida": notas[a],
-        "analogia.deslocamentos": vetores.cosseno(passo, W[resposta] - W[a]),
-        "analogia.passo": np.linalg.norm(passo) / np.linalg.norm(W[a]),
-    }
+    return [
+        numero("analogia.lugar", 1 + len(acima)),
+        numero("analogia.lugar_sem_entradas", 1 + len(np.setdiff1d(acima, entradas))),
+        numero("analogia.resposta", notas[resposta]),
+        numero("analogia.partida", notas[a]),
+        numero("analogia.deslocamentos", vetores.cosseno(passo, W[resposta] - W[a])),
+        numero("analogia.passo", np.linalg.norm(passo) / np.linalg.norm(W[a])),
+    ]
 
 
 @dataclass(frozen=True)
@@ -251,39 +256,33 @@ def placares(conjunto: Conjunto) -> dict[str, Quadro]:
     """{id: quadro} dos dois protocolos, com as frações do total; vazio se nenhuma pergunta couber."""
     if not conjunto.distintas:
         return {}
-    resumo = {i: {"valor": x, "unidade": "fração"} for i, x in resumo_do_conjunto(conjunto).items()}
     cruas = placar("Linhas cruas somadas (a apostila)", conjunto.cruas)
     normalizadas = placar("Linhas normalizadas (gensim)", conjunto.normalizadas)
-    return {"2_cruas": replace(cruas, resultados=resumo), "2_normalizadas": normalizadas}
+    return {
+        "2_cruas": replace(cruas, resultados=resumo_do_conjunto(conjunto)),
+        "2_normalizadas": normalizadas,
+    }
 
 
-def resumo_do_conjunto(conjunto: Conjunto) -> dict[str, float]:
-    """{id: fração} do total das categorias nos dois protocolos, para o resultado.json."""
-    resumo = {}
-    for nome, das_categorias in (
-        ("cruas", conjunto.cruas),
-        ("normalizadas", conjunto.normalizadas),
-    ):
-        todas = das_categorias[-1]
-        resumo["analogias_cobertura"] = todas.cobertas / todas.total
-        for parte, n in (
-            ("livre", todas.certas_livre),
-            ("sem_entradas", todas.certas_sem_entradas),
-            ("entrada_primeiro", todas.entrada_primeiro),
-        ):
-            resumo[f"analogias_{nome}_{parte}"] = n / todas.cobertas if todas.cobertas else None
-    return resumo
+def resumo_do_conjunto(conjunto: Conjunto) -> list:
+    """As frações do total das categorias nos dois protocolos, cada uma com o seu id."""
+    todas = {"cruas": conjunto.cruas[-1], "normalizadas": conjunto.normalizadas[-1]}
+    cobertas, total = todas["cruas"].cobertas, todas["cruas"].total
+    numeros = [numero("analogias_cobertura", cobertas / total, unidade="fração")]
+    for nome, p in todas.items():
+        contas = {"livre": p.certas_livre, "sem_entradas": p.certas_sem_entradas}
+        for parte, n in (contas | {"entrada_primeiro": p.entrada_primeiro}).items():
+            numeros.append(numero(f"analogias_{nome}_{parte}", n / cobertas, unidade="fração"))
+    return numeros
 
 
 def frase_do_conjunto(conjunto: Conjunto) -> str:
     """O que o placar mostra, com os números medidos: o efeito de cada escolha de protocolo."""
     if not conjunto.distintas:
         return "nenhuma pergunta cabe neste vocabulário: o conjunto é em inglês."
-    resumo = resumo_do_conjunto(conjunto)
-    livre, sem, norm = (
-        porcento(resumo[f"analogias_{x}"])
-        for x in ("cruas_livre", "cruas_sem_entradas", "normalizadas_sem_entradas")
-    )
+    cruas, normalizadas = conjunto.cruas[-1], conjunto.normalizadas[-1]
+    acertos = (cruas.certas_livre, cruas.certas_sem_entradas, normalizadas.certas_sem_entradas)
+    livre, sem, norm = (porcento(n / cruas.cobertas) for n in acertos)
     return (
         f"proibir as entradas leva de {livre} a {sem} de acertos; normalizar as linhas antes, a "
         f"{norm}. O mesmo modelo, três números: o protocolo faz parte do resultado."
@@ -296,7 +295,7 @@ def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
     O alinhamento é o cosseno do deslocamento de cada par com a média dos outros. Controles: as
     mesmas palavras em pares sorteados, e pares de tokens sorteados do vocabulário.
     """
-    sorteio, linhas, resultados = np.random.default_rng(semente), [], {}
+    sorteio, linhas, resultados = np.random.default_rng(semente), [], []
     for nome, pares in palavras.listas["direcoes"].items():
         ids = palavras.ids(pares)  # (n, 2)
         if len(ids) < 3:
@@ -313,10 +312,8 @@ def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
         fraco = " – ".join(cabem[int(certo.argmin())])
         media, trocados, acaso, pior = certo.mean(), np.mean(trocas), np.mean(acasos), certo.min()
         linhas.append([nome, len(ids), media, trocados, acaso, pior, fraco])
-        resultados[f"alinhamento.{nome}"] = {
-            "valor": media, "trocados": trocados, "acaso": acaso,
-            "pior": pior, "quem": fraco, "pares": len(ids),
-        }  # fmt: skip
+        controles = {"trocados": trocados, "acaso": acaso, "pior": pior, "quem": fraco}
+        resultados.append(numero(f"alinhamento.{nome}", media, pares=len(ids), **controles))
     colunas = ("alinhamento", "pares trocados", "tokens ao acaso", "o menor")
     return Quadro(
         "Direções: cada par aponta para onde os outros apontam?",
@@ -421,7 +418,7 @@ def quadro_do_custo(multiplicacoes: int, ms_produto: float, ms_indice: float) ->
         "Duas maneiras de buscar a mesma linha",
         {"como": str, "multiplicações": inteiro, "milissegundos": lambda x: decimal(x, 4)},
         [["onehot · W", multiplicacoes, ms_produto], ["W[i]", 0, ms_indice]],
-        {"custo.multiplicacoes": multiplicacoes},
+        [numero("custo.multiplicacoes", multiplicacoes)],
     )
 
 
@@ -452,12 +449,12 @@ def cossenos_das_linhas(nome: str, cossenos: np.ndarray) -> Quadro:
     quais = linhas_a_comparar(len(cossenos))
     linhas = [[str(i), *(cossenos[i, j] for j in quais)] for i in quais]
     colunas = {"linha": str} | {str(j): decimal for j in quais}
-    resultados = {
-        f"wpe.cosseno.{i}.{j}": {"valor": cossenos[i, j], "modelo": nome}
+    resultados = [
+        numero(f"wpe.cosseno.{i}.{j}", cossenos[i, j], modelo=nome)
         for i in quais
         for j in quais
         if i < j
-    }
+    ]
     return Quadro(f"{nome}: cossenos entre posições", colunas, linhas, resultados)
 
 
@@ -478,10 +475,7 @@ def quadro_das_defasagens(nome: str, cru: np.ndarray, centrado: np.ndarray) -> Q
         f"{nome}: semelhança a cada distância",
         {"distância": inteiro, "cosseno médio": decimal, "sem a linha média": decimal},
         [[k, cru[k], centrado[k]] for k in ks],
-        {
-            f"wpe.defasagem.{k}": {"valor": cru[k], "modelo": nome, "centrado": centrado[k]}
-            for k in ks
-        },
+        [numero(f"wpe.defasagem.{k}", cru[k], modelo=nome, centrado=centrado[k]) for k in ks],
     )
 
 
@@ -587,22 +581,23 @@ def soma_ou_concatenacao(nome: str = "gpt2") -> Quadro:
     Multiplicações: as dos produtos por matriz (c_attn, c_proj, c_fc, c_proj), sem a atenção
     entre tokens, que cresce com o contexto nos dois casos.
     """
-    t, linhas, resultados = TAMANHOS[nome], [], {}
+    t, linhas = TAMANHOS[nome], []
     for como, d in (("somar", t.n_embd), ("concatenar", 2 * t.n_embd)):
         conta = arquitetura.formula(Tamanho(t.nome, t.n_layer, d, t.n_head, 0))
         blocos = sum(n for peca, n in conta.items() if peca not in ("wte", "wpe"))
-        vezes = t.n_layer * 12 * d * d  # cada peso de matriz multiplica uma vez por token
-        linhas.append([como, d, blocos, vezes])
-        resultados[f"soma_ou_concatenacao.{como}"] = {
-            "valor": vezes, "largura": d, "modelo": f"{nome} (arquitetura)",
-            "vezes_a_largura": d / linhas[0][1], "vezes_as_contas": vezes / linhas[0][3],
-        }  # fmt: skip
+        # Cada peso de matriz multiplica uma vez por token: 12·d² por camada.
+        linhas.append([como, d, blocos, t.n_layer * 12 * d * d])
+    (_, d, _, contas), (_, dobro, _, mais_contas) = linhas
     colunas = ("largura", "parâmetros nos blocos", "multiplicações por token")
+    quem = {"modelo": f"{nome} (arquitetura)"}
     return Quadro(
         f"Somar ou concatenar, no tamanho do {nome}",
         {"como": str} | dict.fromkeys(colunas, inteiro),
         linhas,
-        resultados,
+        [
+            numero("soma_ou_concatenacao.largura", dobro, vezes=dobro / d, **quem),
+            numero("soma_ou_concatenacao.contas", mais_contas, vezes=mais_contas / contas, **quem),
+        ],
     )
 
 
@@ -633,24 +628,33 @@ def olhar_as_pontas(lm, perguntar: Callable) -> dict:
 def perguntas_da_amarracao(modelo: Modelo, pontas: dict) -> Quadro:
     """O que se pergunta à matriz de entrada e à de saída do modelo inteiro, e as respostas.
     `pontas` é o que `olhar_as_pontas` devolve."""
-    resultados = {}
+    resultados = []
     if not pontas["tem_saida"]:
         linhas = [["há uma matriz de saída?", "não: este modelo não prevê tokens"]]
     elif modelo.cabeca == "ausente":
         linhas = [["há uma matriz de saída no arquivo?", "não: a biblioteca sortearia uma"]]
     else:
-        perguntas = (
-            "é o mesmo objeto Python?",
-            "começa no mesmo endereço (data_ptr)?",
-            "usa o mesmo pedaço de memória (storage)?",
-            "mudar um número na entrada muda a saída?",
-        )
-        respostas = ["sim" if x else "não" for x in pontas["respostas"]]
-        linhas = [list(x) for x in zip(perguntas, respostas, strict=True)]
-        nomes = ("objeto", "endereco", "memoria", "mudanca")
-        resultados = {f"amarracao.{n}": x for n, x in zip(nomes, pontas["respostas"], strict=True)}
-    colunas = {"pergunta": str, "resposta": str}
-    return Quadro("Entrada e saída são a mesma matriz?", colunas, linhas, resultados)
+        objeto, endereco, memoria, mudanca = pontas["respostas"]
+        perguntas = {
+            "é o mesmo objeto Python?": objeto,
+            "começa no mesmo endereço (data_ptr)?": endereco,
+            "usa o mesmo pedaço de memória (storage)?": memoria,
+            "mudar um número na entrada muda a saída?": mudanca,
+        }
+        linhas = [[pergunta, "sim" if x else "não"] for pergunta, x in perguntas.items()]
+        resultados = [
+            numero("amarracao.mesmo_endereco", endereco),
+            numero("amarracao.mudanca_vista", mudanca),
+        ]
+    titulo = "Entrada e saída são a mesma matriz?"
+    return Quadro(titulo, {"pergunta": str, "resposta": str}, linhas, resultados)
+
+
+def cabeca_e_a_wte(modelo: Modelo, passagem: pontas.Passagem) -> bool:
+    """True se os logits são um produto com wte: a cabeça solta usa outra matriz, e a do BERT faz mais
+    que um produto."""
+    bert = modelo.familia in fontes.CODIFICADORES
+    return passagem.logits is not None and modelo.cabeca == "amarrada" and not bert
 
 
 def economia(modelo: Modelo, pontas: dict) -> Quadro:
@@ -673,15 +677,15 @@ def economia_do_gpt2() -> Quadro:
     """A mesma conta para o GPT-2 small, só da arquitetura: as duas divisões que se confundem."""
     t = TAMANHOS["gpt2"]
     uma, total = t.vocab * t.n_embd, sum(arquitetura.formula(t).values())
-    solto, quem = total + uma, {"modelo": "gpt2 (arquitetura)"}
+    solto = total + uma
     return Quadro(
         "E no GPT-2 small, contado da arquitetura",
         {"modelo": str, "parâmetros": inteiro, "parte que é uma wte": porcento},
         [["amarrado, como ele é", total, uma / total], ["se fosse solto", solto, uma / solto]],
-        {
-            "economia_gpt2.amarrado": quem | {"valor": total, "parte": uma / total},
-            "economia_gpt2.solto": quem | {"valor": solto, "parte": uma / solto},
-        },
+        [
+            numero("economia_gpt2.amarrado", total, parte=uma / total, modelo="gpt2 (arquitetura)"),
+            numero("economia_gpt2.solto", solto, parte=uma / solto, modelo="gpt2 (arquitetura)"),
+        ],
     )
 
 

@@ -33,10 +33,8 @@ class AoLado:
             from joblib.externals import loky
 
             # O loky não roda o programa de novo no filho (nem no Windows), e leva por valor as
-            # funções da lição. Uma thread: a outra metade da máquina é de quem faz as contas.
-            self._executor = loky.ProcessPoolExecutor(
-                1, initializer=_acordar, env={"OMP_NUM_THREADS": "1"}
-            )
+            # funções da lição.
+            self._executor = loky.ProcessPoolExecutor(1, initializer=_acordar)
             with _sem_ctrl_c():
                 self._executor.submit(os.getpid)  # o processo nasce já, e começa a importar
 
