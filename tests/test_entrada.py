@@ -79,7 +79,7 @@ def test_token_acrescentado_sem_linha_na_tabela(id_):
 
 @pytest.mark.unit
 def test_conferencia_dos_sorteados_rejeita_vetores_tortos():
-    gauss = exp.cossenos_gaussianos(256, 20_000, 2)
+    gauss = vetores.cossenos_gaussianos(256, 20_000, 2)
     assert all(c.confere for c in exp.conferir_gaussianos(gauss, 256))
     # Um sorteio com média diferente de zero (erro comum) não pode passar.
     assert not all(c.confere for c in exp.conferir_gaussianos(gauss + 0.02, 256))
@@ -88,13 +88,7 @@ def test_conferencia_dos_sorteados_rejeita_vetores_tortos():
 
 @pytest.mark.unit
 def test_embaralhar_troca_os_ids_e_nao_os_vetores():
-    class Tok:
-        def ids(self, _):
-            return [1, 5, 1]
-
-    m = modelo_de_mao()
-    m.tokenizador = Tok()
-    e = exp.embaralhar(m, "", 3)
+    e = vetores.embaralhar(modelo_de_mao().wte, [1, 5, 1], 3)
     assert e.diferenca == 0 and e.antes != e.depois and e.depois[0] == e.depois[2]
 
 
