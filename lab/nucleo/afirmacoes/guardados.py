@@ -11,7 +11,8 @@ import os
 import re
 from pathlib import Path
 
-from nucleo.base import caminhos, resultado
+from nucleo.base import caminhos
+from nucleo.base import resultado as formas
 from nucleo.base.erros import ErroDoUsuario
 
 PASTA = caminhos.DADOS / "referencia"
@@ -25,12 +26,12 @@ def arquivo(licao: str, modelo: str, pasta: Path = PASTA) -> Path:
     return pasta / modelo / f"{licao}.json"
 
 
-def guardar(medido: dict, modelo: str, pasta: Path = PASTA) -> Path:
+def guardar(resultado: dict, modelo: str, pasta: Path = PASTA) -> Path:
     """Guarda o conteúdo de um resultado.json como referência, inteiro ou nada; devolve o caminho."""
-    destino = arquivo(medido["licao"], modelo, pasta)
+    destino = arquivo(resultado["licao"], modelo, pasta)
     destino.parent.mkdir(parents=True, exist_ok=True)
-    fica = {k: v for k, v in medido.items() if k not in VOLATEIS}
-    tabelas = medido.get("tabelas", {})
+    fica = {k: v for k, v in resultado.items() if k not in VOLATEIS}
+    tabelas = resultado.get("tabelas", {})
     fica["tabelas"] = {k: t for k, t in tabelas.items() if RELOGIO not in t["colunas"]}
     provisorio = destino.with_name(destino.name + ".parcial")
     texto = _uma_linha_por_linha(json.dumps(fica, ensure_ascii=False, indent=1)) + "\n"
@@ -54,7 +55,7 @@ def ler(licao: str, modelo: str, pasta: Path = PASTA) -> dict:
         ErroDoUsuario: essa lição não foi guardada com esse modelo.
     """
     try:
-        return resultado.abrir(arquivo(licao, modelo, pasta))
+        return formas.abrir(arquivo(licao, modelo, pasta))
     except FileNotFoundError:
         raise ErroDoUsuario(
             f"Não há referência da lição {licao} com o modelo {modelo}.",
