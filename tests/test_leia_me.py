@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from conftest import LAB, RAIZ
+from conftest import LAB, RAIZ, licao_pronta, rodar_dentro
+from nucleo.base import caminhos
 from nucleo.sala import montar
 from test_espelho import no_ar
 
@@ -21,11 +22,10 @@ COMANDOS = [
     for linha in bloco.splitlines()
     if linha.strip() and not linha.startswith("#")
 ]
-# O que baixaria gigabytes ou faria outro ambiente roda com o mesmo programa, numa forma leve.
-# Os downloads do GPT-2 de verdade são testados contra o servidor de loopback (camada hub).
-# A lição inteira, que treina, roda sem opção nenhuma em test_licao_treino.py: aqui, o ato que não treina.
-RODAM_INTEIROS_EM_OUTRO_TESTE = {"lab/02_treino.py": ["--secao", "2"]}
+# Os downloads do GPT-2 de verdade são testados contra o servidor de loopback (camada hub): aqui, sem
+# rede e com o cache vazio, o comando existe, diz o que falta e sai com 1.
 PRECISAM_DO_HUB = {"--modelos gpt2-xl", "--completo gpt2-medium", "--modelos gpt2,smollm2"}
+LONGOS = ("make all", "make apostilas", "lab/tudo.py", "-m venv", "-m pip", "lab/02_treino.py")
 
 
 def como_no_unix(comando: str) -> str:
@@ -38,107 +38,103 @@ def test_ha_comandos_e_os_dois_primeiros_sao_os_de_quem_chega():
     assert len(COMANDOS) > 12
 
 
+def com_marca(comando: str):
+    longo = [pytest.mark.longo] if any(x in comando for x in LONGOS) else []
+    return pytest.param(comando, marks=longo, id=comando.removeprefix(".venv/bin/python "))
+
+
 @pytest.mark.cli
 @pytest.mark.smollm2
-@pytest.mark.parametrize("comando", sorted({como_no_unix(c) for c in COMANDOS}))
-def test_comando_roda(comando, tmp_path, smollm2):
-    env = os.environ | {"HF_HUB_OFFLINE": "1", "LAB_MODELO": "smollm2"}
-    partes = shlex.split(comando)
+@pytest.mark.parametrize(
+    "comando", [com_marca(c) for c in sorted({como_no_unix(c) for c in COMANDOS})]
+)
+def test_comando_roda(comando, tmp_path, smollm2, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-8")
+    monkeypatch.setenv("LAB_SAIDAS", str(tmp_path / "outputs"))
+    monkeypatch.setattr(caminhos, "SAIDAS", tmp_path / "outputs")
+    monkeypatch.chdir(RAIZ)
     esperado = 0
-    if partes[:2] == ["make", "all"] or "lab/tudo.py" in partes:
-        env["LAB_MODELO"] = (
-            "mini"  # o que se testa é o encadeamento; a lição no SmolLM2 tem o seu teste
-        )
-    if partes[0] == "make":
-        if not shutil.which("make"):
-            pytest.skip("esta máquina não tem make")
-        # Num clone de mentira, com o ambiente de agora: o make de verdade, sem reinstalar nada.
-        clone = copiar_repositorio(tmp_path / "clone com espaço e ação")
-        extra = ["TUDO=--licoes 02_embeddings"] if partes[1] == "all" else []
-        # Chamar os testes de dentro dos testes não teria fim: o alvo aparece, mas não roda.
-        # O bench leva minutos e mede a máquina: também só aparece (test_bench.py roda um assunto).
-        extra += ["-n"] if partes[1] in ("test", "bench") else []
-        partes = [*partes, f"VENV={ambiente_pronto(clone)}", *extra]
-        feito = subprocess.run(
-            partes, cwd=clone, env=env, capture_output=True, encoding="utf-8", timeout=280
-        )
-    elif partes[1:3] == ["-m", "venv"]:
+    python, *resto = shlex.split(comando)
+    if python == "make":
+        feito = rodar_make(resto[0], tmp_path)
+    elif resto[:2] == ["-m", "venv"]:
         # --without-pip: o que se testa é o comando; instalar o pip não é assunto nosso.
-        partes = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "v")]
-        feito = subprocess.run(partes, env=env, capture_output=True, encoding="utf-8", timeout=120)
-    elif {"--pacote", "--do-pacote", "--espelho"} & set(partes):
-        feito = rodar_do_pacote(partes[1:], tmp_path, env)
+        feito = chamar("-m", "venv", "--without-pip", str(tmp_path / "v"))
+    elif resto[:3] == ["-m", "pip", "install"]:
+        # Com tudo instalado, o pip só confirma; nada é baixado.
+        feito = chamar(*resto, "--no-deps", "--quiet", "--dry-run", "--disable-pip-version-check")
+    elif {"--pacote", "--do-pacote", "--espelho"} & set(resto):
+        feito = rodar_do_pacote(resto, tmp_path)
+    elif "lab/tudo.py" in resto:
+        # O que se testa é o encadeamento: a página sozinha não roda lição nenhuma; o resto, uma que basta.
+        extra = [] if "--so-pagina" in resto else ["--licoes", "02_embeddings", "--modelo", "mini"]
+        feito = chamar(*resto, *extra)
+    elif not resto[0].startswith("lab/"):
+        feito = chamar(*resto)
+    elif len(resto) == 1 and re.match(r"lab/0[26]_(?!exerc)", resto[0]):
+        feito, _ = licao_pronta(resto[0].removeprefix("lab/"))
     else:
-        assert partes[0] == ".venv/bin/python"
-        resto = partes[1:]
-        if resto[:3] == ["-m", "pip", "install"]:
-            # Com tudo instalado, o pip só confirma; nada é baixado.
-            resto = [*resto, "--no-deps", "--quiet", "--dry-run", "--disable-pip-version-check"]
-        elif "tudo.py" in resto[0]:
-            # A página sozinha não roda lição nenhuma; o resto, uma que basta.
-            resto = resto if "--so-pagina" in resto else [*resto, "--licoes", "02_embeddings"]
-        elif "00_preparar" not in resto[0] and "diagramas" not in resto[0]:
-            leve = RODAM_INTEIROS_EM_OUTRO_TESTE.get(" ".join(resto), [])
-            resto = [*resto, *leve, "--saida", str(tmp_path / "saida")]
-        if "--verificar" in resto:
+        script, *opcoes = resto[0].removeprefix("lab/"), *resto[1:]
+        if "exercicios" in script:
+            opcoes += ["--saida", str(tmp_path / "respostas")]
+        if "--verificar" in opcoes:
             # Quem chega aqui acabou de criar os moldes; o primeiro ainda está vazio, e a saída é 1.
-            moldes = [sys.executable, resto[0], "--implementar", *resto[-2:]]
-            subprocess.run(moldes, cwd=RAIZ, env=env, capture_output=True, check=True)
+            assert rodar_dentro(script, "--implementar", *opcoes[-2:]).returncode == 0
             esperado = 1
-        if " ".join(resto[1:]) in PRECISAM_DO_HUB:
-            # Sem rede e com o cache vazio: o comando existe, diz o que falta e sai com 1.
-            env |= {"HF_HOME": str(tmp_path / "hf")}
+        if " ".join(opcoes) in PRECISAM_DO_HUB:
             esperado = 1
-        feito = subprocess.run(
-            [sys.executable, *resto],
-            stdin=subprocess.DEVNULL,  # quem perguntar algo ouve que a entrada acabou, e segue
-            cwd=RAIZ,
-            env=env,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=280,
-        )
+        feito = rodar_dentro(script, *opcoes, ambiente={"LAB_MODELO": "smollm2"})
     assert feito.returncode == esperado, feito.stdout[-2000:] + feito.stderr[-2000:]
     assert "Traceback" not in feito.stderr
 
 
-def rodar_do_pacote(resto, tmp_path, env):
-    """O comando sobre um pacote leve (só o mini, sem wheels), em caches vazios.
+def chamar(*partes: str, onde=RAIZ):
+    """Um comando deste Python, na raiz: (CompletedProcess)."""
+    return subprocess.run(
+        [sys.executable, *partes], cwd=onde, capture_output=True, encoding="utf-8", timeout=280
+    )
+
+
+def rodar_make(alvo: str, pasta):
+    """O make de verdade, num clone de mentira com o ambiente de agora: nada se reinstala."""
+    if not shutil.which("make"):
+        pytest.skip("esta máquina não tem make")
+    clone = copiar_repositorio(pasta / "clone com espaço e ação")
+    partes = ["make", alvo, f"VENV={ambiente_pronto(clone)}"]
+    if alvo == "all":
+        partes.append("TUDO=--licoes 02_embeddings --modelo mini")
+    if alvo in ("test", "test-longo", "bench"):
+        # Chamar os testes de dentro dos testes não teria fim, e o bench leva minutos e mede a máquina
+        # (test_bench.py roda um assunto): o alvo aparece, mas não roda.
+        partes.append("-n")
+    return subprocess.run(partes, cwd=clone, capture_output=True, encoding="utf-8", timeout=280)
+
+
+def rodar_do_pacote(resto, tmp_path):
+    """O comando sobre um pacote leve (só o mini, sem wheels).
 
     `pacote` vira a pasta dele; o endereço do espelho, o de um que está no ar; e o espelho, que não
     acaba sozinho, recebe um Ctrl-C depois de dizer onde está.
     """
     kit = tmp_path / "pacote"
-    env = env | {
-        "HF_HOME": str(tmp_path / "hf"),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONIOENCODING": "utf-8",
-    }
-    comando = [sys.executable, *(str(kit) if x == "pacote" else x for x in resto)]
+    resto = [str(kit) if x == "pacote" else x for x in resto]
     if "--pacote" in resto:
-        comando += ["--sem-wheels", "--modelos", "mini"]
-        feito = subprocess.run(comando, cwd=RAIZ, env=env, capture_output=True, encoding="utf-8")
+        feito = chamar(*resto, "--sem-wheels", "--modelos", "mini")
         assert (kit / "manifesto.json").exists()
         return feito
     montar.montar(kit, ["mini"], [], {})
     if "--espelho" in resto:
-        comando += ["--porta", "0"]
+        comando = [sys.executable, "-u", *resto, "--porta", "0"]
         com_ctrl_c = subprocess.Popen(
-            comando,
-            cwd=RAIZ,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
+            comando, cwd=RAIZ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
         )
         while (linha := com_ctrl_c.stdout.readline()) and "Ctrl-C fecha" not in linha:
             pass
         com_ctrl_c.send_signal(signal.SIGINT)
-        ditos = com_ctrl_c.communicate(timeout=60)
+        ditos = com_ctrl_c.communicate(timeout=280)
         return subprocess.CompletedProcess(comando, com_ctrl_c.returncode, *ditos)
     with no_ar(kit) as url:
-        comando = [url if x.startswith("http://") else x for x in comando]
-        return subprocess.run(comando, cwd=RAIZ, env=env, capture_output=True, encoding="utf-8")
+        return chamar(*[url if x.startswith("http://") else x for x in resto])
 
 
 def copiar_repositorio(destino):

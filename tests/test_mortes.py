@@ -50,6 +50,7 @@ def matar(*argumentos: str) -> dict:
     return json.loads(feito.stdout)
 
 
+@pytest.mark.longo
 def test_cem_mortes_em_instantes_sorteados(servidor, tmp_path, capsys):
     semente = int(time.time())
     with capsys.disabled():

@@ -105,8 +105,8 @@ def _prazo(funcao: Callable, segundos: float):
     return saida["valor"]
 
 
-def consultar(repo: str, arquivo: str, prazo: float = PRAZO):
-    """Metadados do arquivo no hub (`size`, `etag`, `commit_hash`, `location`), em até `prazo` s.
+def consultar(repo: str, arquivo: str):
+    """Metadados do arquivo no hub (`size`, `etag`, `commit_hash`, `location`), em até `PRAZO` s.
 
     Erros: `SemRede`, com o motivo em português.
     """
@@ -115,7 +115,7 @@ def consultar(repo: str, arquivo: str, prazo: float = PRAZO):
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
     try:
-        meta = _prazo(lambda: get_hf_file_metadata(hf_hub_url(repo, arquivo), timeout=prazo), prazo)
+        meta = _prazo(lambda: get_hf_file_metadata(hf_hub_url(repo, arquivo), timeout=PRAZO), PRAZO)
     except SemRede:
         raise
     except Exception as erro:
