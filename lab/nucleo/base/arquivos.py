@@ -14,9 +14,10 @@ from pathlib import Path
 from nucleo.base.erros import ErroDoUsuario
 
 OUTRA_PASTA = "Escolha outra pasta:  --saida PASTA"
+LIBERE = "Libere espaço (ou a permissão) e rode de novo."
 
 
-def gravar(arquivo: Path, conteudo: bytes, fazer: str = OUTRA_PASTA) -> Path:
+def gravar(arquivo: Path, conteudo: bytes, fazer: str = LIBERE) -> Path:
     """Põe `conteudo` em `arquivo`, inteiro ou nada, e devolve o caminho. A pasta nasce, se faltar.
 
     Erros: `ErroDoUsuario` se faltar disco ou permissão; `fazer` é o conserto que ela aconselha.
@@ -26,7 +27,7 @@ def gravar(arquivo: Path, conteudo: bytes, fazer: str = OUTRA_PASTA) -> Path:
 
 
 def gravar_todos(
-    conteudos: dict[Path, bytes], sobras: Iterable[Path] = (), fazer: str = OUTRA_PASTA
+    conteudos: dict[Path, bytes], sobras: Iterable[Path] = (), fazer: str = LIBERE
 ) -> None:
     """Grava {arquivo: bytes}: primeiro todos ao lado, e só se couberem a troca, um a um, na ordem.
 

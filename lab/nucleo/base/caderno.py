@@ -132,7 +132,9 @@ class Caderno:
                 arquivos.varrer(pasta)
                 sobras = _lista_antiga(pasta, self.nome) - set(nomes)
                 arquivos.gravar_todos(
-                    {pasta / nome: conteudo[nome] for nome in nomes}, [pasta / s for s in sobras]
+                    {pasta / nome: conteudo[nome] for nome in nomes},
+                    [pasta / s for s in sobras],
+                    arquivos.OUTRA_PASTA,
                 )
         except arquivos.Ocupada:
             raise _ocupada(pasta) from None

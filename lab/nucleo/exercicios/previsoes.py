@@ -271,7 +271,7 @@ class Diario:
         """Escreve tudo num arquivo novo e o põe no lugar do velho, de uma vez."""
         dados = {"versao": VERSAO, "apostila": self.apostila, "respostas": self.respostas}
         texto = json.dumps(dados, ensure_ascii=False, indent=1) + "\n"
-        arquivos.gravar(self.arquivo, texto.encode("utf-8"))
+        arquivos.gravar(self.arquivo, texto.encode("utf-8"), arquivos.OUTRA_PASTA)
 
     def recomecar(self) -> Path | None:
         """Guarda o diário de lado, com a hora no nome, e começa outro. Nada se apaga."""
