@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nucleo.base import caminhos
-from nucleo.base.arquivos import conferir_pasta
+from nucleo.base.arquivos import conferir_pasta, legivel
 from nucleo.base.caderno import Caderno, Conferencia, Quadro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import cientifico, contado, decimal, inteiro
@@ -124,9 +124,7 @@ class Aula:
         versoes = {p: version(p) for p in PACOTES}
         versoes = {"python": ".".join(map(str, sys.version_info[:3]))} | versoes
         self.caderno.ficha = {
-            "comando": shlex.join(["python", f"lab/{self.nome}.py", *sys.argv[1:]])
-            .encode("utf-8", "replace")
-            .decode()
+            "comando": shlex.join(["python", f"lab/{self.nome}.py", *map(legivel, sys.argv[1:])])
             if "ipykernel" not in sys.modules
             else f"notebook de lab/{self.nome}.py",
             "quando": time.strftime("%Y-%m-%d %H:%M"),

@@ -6,6 +6,7 @@ Escreve-se ao lado, na mesma pasta, e só no fim o provisório toma o lugar do a
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -145,6 +146,17 @@ def so_um(
         raise Ocupada(str(pasta)) from None
     finally:
         trava.release()
+
+
+def legivel(texto: str) -> str:
+    """O texto sem meios-caracteres: os bytes de um nome que o sistema (LC_ALL=POSIX) não soube ler
+    voltam a ser as letras que eram, e o que não era letra vira �."""
+    letras = re.sub(
+        "[\udc80-\udcff]+",
+        lambda m: m[0].encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        texto,
+    )
+    return letras.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def conferir_pasta(pasta: Path) -> None:

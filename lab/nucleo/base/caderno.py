@@ -68,7 +68,7 @@ class Caderno:
         escritor = csv.writer(texto, lineterminator="\n")
         escritor.writerow(colunas)
         escritor.writerows(linhas)
-        self.arquivos[f"{id_}.csv"] = texto.getvalue().encode("utf-8")
+        self.arquivos[f"{id_}.csv"] = arquivos.legivel(texto.getvalue()).encode("utf-8")
         # As apostilas leem as mesmas linhas do resultado.json, sem passar pelo texto do CSV.
         self.tabelas[id_] = {"colunas": list(colunas), "linhas": _simples(linhas)}
 
@@ -122,8 +122,8 @@ class Caderno:
             "tabelas": self.tabelas,
         }
         conteudo = self.arquivos | {
-            "relatorio.md": relatorio.encode("utf-8"),
-            "resultado.json": (
+            "relatorio.md": arquivos.legivel(relatorio).encode("utf-8"),
+            "resultado.json": arquivos.legivel(
                 json.dumps(resultado, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
             ).encode("utf-8"),
         }
