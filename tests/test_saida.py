@@ -255,6 +255,12 @@ def test_pasta_ao_lado_troca_a_pasta_inteira(tmp_path):
     assert retrato(alvo) == {"pesos": b"2"} and os.listdir(tmp_path) == ["modelo"]
 
 
+def test_meios_caracteres_voltam_a_ser_letras():
+    posix = "saída é aqui".encode().decode("ascii", "surrogateescape")
+    assert arquivos.legivel(posix) == arquivos.legivel("saída é aqui") == "saída é aqui"
+    assert arquivos.legivel("k\udcff \ud800 🤗") == "k� � 🤗"
+
+
 @pytest.mark.parametrize("codificacao", ["cp1252", "ascii", "latin-1", "cp850"])
 def test_troca_de_caracteres_nunca_falha(codificacao):
     import codecs
