@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nucleo.base import caminhos
-from nucleo.base.caderno import Caderno, Conferencia, Quadro, conferir_pasta
+from nucleo.base.arquivos import conferir_pasta, legivel
+from nucleo.base.caderno import Caderno, Conferencia, Quadro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import cientifico, contado, decimal, inteiro
 from palco.erros import com_este_python, explicar
@@ -125,9 +126,7 @@ class Aula:
         versoes = {p: version(p) for p in PACOTES}
         versoes = {"python": ".".join(map(str, sys.version_info[:3]))} | versoes
         self.caderno.ficha = {
-            "comando": shlex.join(["python", f"lab/{self.nome}.py", *sys.argv[1:]])
-            .encode("utf-8", "replace")
-            .decode()
+            "comando": shlex.join(["python", f"lab/{self.nome}.py", *map(legivel, sys.argv[1:])])
             if "ipykernel" not in sys.modules
             else f"notebook de lab/{self.nome}.py",
             "quando": time.strftime("%Y-%m-%d %H:%M"),
@@ -357,9 +356,8 @@ class Aula:
         """
         if self.args.sem_graficos:
             return
-        from nucleo.base import preguica
+        from nucleo.base import graficos
 
-        graficos = preguica.modulo("nucleo.base.graficos")
         self.caderno.figura(id_, graficos.png(desenhar(*argumentos)), alt)
         self._console.print(rotulado("Figura:", "green", f"{id_}.png — {alt}"))
 

@@ -1,5 +1,6 @@
 """A linha de comando e a tela das lições."""
 
+import os
 import subprocess
 import sys
 
@@ -64,6 +65,29 @@ def test_barra_e_marcacao():
 
 
 PESADOS = {"numpy", "torch", "transformers", "matplotlib", "sklearn"}
+FIGURAS = sorted(p.stem for p in (LAB / "nucleo" / "licoes").glob("*_figuras.py"))
+
+
+@pytest.mark.unit
+def test_sem_graficos_o_matplotlib_nem_e_importado(tmp_path):
+    """Nem pelos módulos de figuras, nem por uma lição curta que os pede; com figuras, é."""
+    licao = tmp_path / "curta.py"
+    licao.write_text(
+        "import sys\nfrom aula import Aula\nfrom nucleo.base import graficos\n"
+        + "".join(f"import nucleo.licoes.{nome}\n" for nome in FIGURAS)
+        + "aula = Aula('curta', 'Curta.', {1: 'um'}, usa_modelo=False)\naula.secao(1)\n"
+        "aula.figura('f', 'uma reta', graficos.curvas, {'n': ([0, 1], [0, 1])}, 't', 'x', 'y')\n"
+        "aula.terminar()\nprint('matplotlib' in sys.modules)\n",
+        encoding="utf-8",
+    )
+    for opcoes, importou in ((["--sem-graficos"], "False"), ([], "True")):
+        feito = subprocess.run(
+            [sys.executable, str(licao), "--saida", str(tmp_path / "s"), *opcoes],
+            env=os.environ | {"PYTHONPATH": str(LAB), "PYTHONIOENCODING": "utf-8"},
+            capture_output=True, encoding="utf-8", timeout=120,
+        )  # fmt: skip
+        assert feito.stdout.splitlines()[-1:] == [importou], feito.stderr
+    assert len(FIGURAS) >= 5
 
 
 @pytest.mark.cli

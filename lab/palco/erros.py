@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nucleo.base import caminhos
+from nucleo.base.arquivos import legivel
 from nucleo.base.erros import ErroDoUsuario
 from palco.tela import preparar_fluxos
 
@@ -69,7 +70,8 @@ def mostrar_erro(erro: ErroDoUsuario) -> None:
     """As três partes do erro em stderr: o que houve, por quê, o que digitar agora."""
     preparar_fluxos()
     fazer = com_este_python(erro.o_que_fazer)
-    sys.stderr.write(f"\n✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {fazer}\n")
+    texto = f"\n✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {fazer}\n"
+    sys.stderr.write(legivel(texto))
 
 
 def com_este_python(texto: str) -> str:

