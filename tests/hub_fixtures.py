@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import gpt2_plantado as plantado
-from nucleo.modelos import fontes, hub
+from nucleo.base import descida
+from nucleo.modelos import fontes
 from servidor_hub import Esparso, ServidorHub
 
 _AMBIENTE = (
@@ -46,7 +47,7 @@ def fixture_casa(tmp_path, monkeypatch):
     sem_pausa = types.SimpleNamespace(sleep=lambda s: None)
     monkeypatch.setattr(file_download, "time", sem_pausa)
     monkeypatch.setattr(_http, "time", sem_pausa)
-    monkeypatch.setattr(hub, "PAUSA", 0)
+    monkeypatch.setattr(descida, "PAUSA", 0)
     yield pasta
     shutil.rmtree(pasta, ignore_errors=True)  # o pytest guardaria os modelos de três sessões
 

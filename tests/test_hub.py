@@ -26,6 +26,7 @@ from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     gpt2_magro,
     grande_esparso,
 )
+from nucleo.base.descida import parcial_de
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.modelos import fontes, hub, smollm2, tensores
 from nucleo.sala import maquina
@@ -386,7 +387,7 @@ def test_ctrl_c_nas_tabelas_continua_de_onde_parou(servidor, casa):
     destino = fontes.so_tabelas("gpt2-large")
     assert not destino.exists()
     das_tabelas = (50257 + 1024) * 220 * 4
-    guardados = destino.with_suffix(".parcial").stat().st_size
+    guardados = parcial_de(destino).stat().st_size
     assert guardados > 0.69 * das_tabelas
     servidor.esquecer()
     fontes.abrir("gpt2-large")
@@ -546,7 +547,7 @@ def test_download_de_tabelas_interrompido_continua_sem_repetir(servidor, casa):
     with pytest.raises(ErroDoUsuario, match="caiu no meio"):
         fontes.abrir("gpt2-large")
     assert not fontes.so_tabelas("gpt2-large").exists()
-    parcial = fontes.so_tabelas("gpt2-large").with_suffix(".parcial")
+    parcial = parcial_de(fontes.so_tabelas("gpt2-large"))
     antes = servidor.bytes_enviados()
     guardados = parcial.stat().st_size
     # Tudo o que chegou foi guardado, também do bloco que caiu no meio (fora o cabeçalho, relido).
@@ -567,7 +568,7 @@ def test_parcial_de_outra_versao_e_jogado_fora(servidor, casa):
     servidor.publicar(fontes.GPT2["gpt2-large"], "model.safetensors", arquivo)
     destino = fontes.so_tabelas("gpt2-large")
     destino.parent.mkdir(parents=True)
-    destino.with_suffix(".parcial").write_bytes(b"\x55" * 500_000)
+    parcial_de(destino).write_bytes(b"\x55" * 500_000)
     fontes.abrir("gpt2-large")
     esperar_pontas(destino, pontas)
     assert restos(casa) == []

@@ -1,0 +1,182 @@
+"""Arquivos que trocam inteiros: quem lê acha o de antes ou o novo, e nunca um pela metade.
+
+Escreve-se ao lado, na mesma pasta, e só no fim o provisório toma o lugar do arquivo, de uma vez
+(`os.replace`). Quem morre no meio deixa no máximo um `.NOME.PID.parcial`, que `varrer` retira.
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from nucleo.base.erros import ErroDoUsuario
+
+OUTRA_PASTA = "Escolha outra pasta:  --saida PASTA"
+
+
+def gravar(arquivo: Path, conteudo: bytes, fazer: str = OUTRA_PASTA) -> Path:
+    """Põe `conteudo` em `arquivo`, inteiro ou nada, e devolve o caminho. A pasta nasce, se faltar.
+
+    Erros: `ErroDoUsuario` se faltar disco ou permissão; `fazer` é o conserto que ela aconselha.
+    """
+    gravar_todos({arquivo: conteudo}, fazer=fazer)
+    return arquivo
+
+
+def gravar_todos(
+    conteudos: dict[Path, bytes], sobras: Iterable[Path] = (), fazer: str = OUTRA_PASTA
+) -> None:
+    """Grava {arquivo: bytes}: primeiro todos ao lado, e só se couberem a troca, um a um, na ordem.
+
+    As `sobras` de outra vez saem antes da última troca: o último arquivo é o que lista os outros.
+    Erros: `ErroDoUsuario`. Sem disco nada muda; com um arquivo preso (aberto no Excel), os de antes
+    dele já são novos, e ele e os de depois continuam como eram.
+    """
+    arquivo = None
+    with contextlib.ExitStack() as pilha:
+        try:
+            prontos = []
+            for arquivo, conteudo in conteudos.items():
+                provisorio = pilha.enter_context(_provisorio(arquivo))
+                provisorio.write_bytes(conteudo)
+                _descer(provisorio)
+                prontos.append((provisorio, arquivo))
+            for arquivo in conteudos:
+                if arquivo.is_dir():  # trocá-la apagaria o que alguém guardou dentro
+                    raise IsADirectoryError(21, "é uma pasta", str(arquivo))
+            for i, (provisorio, arquivo) in enumerate(prontos, 1):
+                if i == len(prontos):
+                    _tirar(sobras)
+                os.replace(provisorio, arquivo)
+        except OSError as erro:
+            raise nao_gravou(arquivo.parent, erro, fazer) from None
+
+
+@contextlib.contextmanager
+def ao_lado(destino: Path) -> Iterator[Path]:
+    """O caminho provisório para quem escreve por conta própria; no fim do bloco, ele vira `destino`.
+
+    Se o bloco falhar, o provisório sai e o `destino` fica como estava. Erros: `OSError`.
+    """
+    with _provisorio(destino) as provisorio:
+        yield provisorio
+        _descer(provisorio)
+        os.replace(provisorio, destino)
+
+
+@contextlib.contextmanager
+def pasta_ao_lado(destino: Path) -> Iterator[Path]:
+    """O mesmo para uma pasta inteira, que o bloco enche; a que houver no lugar é trocada."""
+    with _provisorio(destino) as provisorio:
+        provisorio.mkdir()
+        yield provisorio
+        shutil.rmtree(destino, ignore_errors=True)
+        os.replace(provisorio, destino)
+
+
+@contextlib.contextmanager
+def _provisorio(destino: Path) -> Iterator[Path]:
+    # O número do processo no nome: duas janelas ao mesmo tempo não escrevem no mesmo provisório.
+    destino.parent.mkdir(parents=True, exist_ok=True)
+    provisorio = destino.with_name(f".{destino.name}.{os.getpid()}.parcial")
+    try:
+        yield provisorio
+    finally:
+        _apagar(provisorio)
+
+
+def varrer(pasta: Path, nome: str = "*") -> None:
+    """Retira os provisórios de `nome` que uma execução morta à força deixou (com a pasta trancada)."""
+    for resto in pasta.glob(f".{nome}.*.parcial"):
+        if resto.name.split(".")[-2].isdecimal():
+            _apagar(resto)
+
+
+def _apagar(provisorio: Path) -> None:
+    with contextlib.suppress(OSError):
+        if provisorio.is_dir():
+            shutil.rmtree(provisorio, ignore_errors=True)
+        else:
+            provisorio.unlink(missing_ok=True)
+
+
+def _tirar(sobras: Iterable[Path]) -> None:
+    for sobra in sobras:
+        if not sobra.is_dir():
+            sobra.unlink(missing_ok=True)
+
+
+def _descer(arquivo: Path) -> None:
+    # Até o disco: sem isto, uma queda de luz depois da troca deixaria um arquivo vazio.
+    with arquivo.open("r+b") as f:
+        os.fsync(f.fileno())
+
+
+class Ocupada(Exception):
+    """Outro processo está com a pasta, e a paciência acabou."""
+
+
+@contextlib.contextmanager
+def so_um(
+    pasta: Path, paciencia: float = -1, ao_esperar: Callable[[], object] = lambda: None
+) -> Iterator[None]:
+    """Contexto em que só este processo grava na pasta (que nasce, se faltar). Se ele morre, ela abre.
+
+    `paciencia`: segundos de espera (−1: o que for preciso). `ao_esperar` é chamada uma vez, se for
+    preciso esperar. Erros: `Ocupada`; `OSError` se a pasta não aceitar o arquivo `.trava`.
+    """
+    import filelock
+
+    pasta.mkdir(parents=True, exist_ok=True)
+    trava = filelock.FileLock(pasta / ".trava")
+    try:
+        # Um disco de rede que não sabe trancar: segue-se sem trava.
+        with contextlib.suppress(NotImplementedError):
+            try:
+                trava.acquire(timeout=0)
+            except filelock.Timeout:
+                ao_esperar()
+                trava.acquire(timeout=paciencia)
+        yield
+    except filelock.Timeout:
+        raise Ocupada(str(pasta)) from None
+    finally:
+        trava.release()
+
+
+def conferir_pasta(pasta: Path) -> None:
+    """Avisa antes da lição, e não depois de um minuto, que a pasta não aceita arquivos.
+
+    Erros: `ErroDoUsuario`.
+    """
+    try:
+        pasta.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=pasta):
+            pass
+    except OSError as erro:
+        raise nao_gravou(pasta, erro) from None
+
+
+def nao_gravou(pasta: Path, erro: OSError, fazer: str = OUTRA_PASTA) -> ErroDoUsuario:
+    """O erro do sistema ao gravar em `pasta`, dito em português; `fazer` é o conserto."""
+    motivos = {
+        28: "o disco está cheio",
+        27: "o sistema não deixa gravar um arquivo deste tamanho",
+        122: "a sua cota de disco acabou",
+        30: "o disco é só de leitura",
+        13: "a pasta (ou um arquivo dela, talvez aberto em outro programa) não permite escrita",
+        1: "a pasta não permite escrita",
+        20: "um pedaço do caminho é um arquivo, não uma pasta",
+        21: "há uma pasta com o nome de um dos arquivos",
+        36: "o nome é comprido demais para este sistema",
+        40: "o caminho dá voltas (um atalho aponta para ele mesmo)",
+        17: "já existe um arquivo com esse nome",
+    }
+    return ErroDoUsuario(
+        f"Não consegui gravar em {pasta}.",
+        f"O sistema respondeu: {motivos.get(erro.errno, erro.strerror or str(erro))}. "
+        "Nenhum arquivo ficou pela metade: o que não trocou continua como estava.",
+        fazer,
+    )
