@@ -69,6 +69,8 @@ def descer(
                     f.write(bloco)
                     feito += len(bloco)
                     avanco(min(feito, total))
+                    if feito > total:
+                        break
                 f.flush()
                 os.fsync(f.fileno())
         except DoZero:

@@ -154,25 +154,16 @@ def _auto(progresso) -> Modelo:
         modelo = _smollm2(progresso)
         modelo.motivo = f"o GPT-2 não está à mão: {porque}"
         return modelo
-    try:
-        modelo = _mini()
-    except ErroDoUsuario:
-        raise ErroDoUsuario(
-            "Nenhum modelo está pronto nesta máquina.",
-            f"GPT-2: {porque}. SmolLM2: o pacote não está instalado. mini: data/mini não está no repositório.",
-            f"Rode:  {smollm2.INSTALAR}",
-        ) from None
+    modelo = _mini()
     modelo.motivo = f"o GPT-2 não está à mão ({porque}) e o SmolLM2 não está instalado"
     return modelo
 
 
 def pronto() -> str:
-    """O nome do melhor modelo que já está nesta máquina, sem abrir rede; "auto" se nenhum."""
+    """O nome do melhor modelo que já está nesta máquina, sem abrir rede."""
     if em_cache("gpt2"):
         return "gpt2"
-    if smollm2.convertido() or smollm2.achar_gguf():
-        return "smollm2"
-    return "mini" if (caminhos.DADOS / "mini" / "model.safetensors").is_file() else "auto"
+    return "smollm2" if smollm2.convertido() or smollm2.achar_gguf() else "mini"
 
 
 def em_cache(nome: str) -> Path | None:
@@ -222,10 +213,7 @@ def baixar_completo(nome: str, progresso=lambda *_: None) -> Path:
 @cache
 def tokenizador_gpt2() -> Tokenizador:
     """O BPE de bytes do GPT-2, que vem em data/gpt2_bpe (MIT, OpenAI); lido uma vez só."""
-    tokenizador = Tokenizador.de_pasta(caminhos.DADOS / "gpt2_bpe", "GPT-2")
-    if tokenizador is None:
-        raise FileNotFoundError("data/gpt2_bpe não está no repositório")
-    return tokenizador
+    return Tokenizador.de_pasta(caminhos.DADOS / "gpt2_bpe", "GPT-2")
 
 
 def _smollm2(progresso) -> Modelo:
@@ -238,14 +226,7 @@ def _smollm2(progresso) -> Modelo:
 
 
 def _mini() -> Modelo:
-    pasta = caminhos.DADOS / "mini"
-    if not (pasta / "model.safetensors").is_file():
-        raise ErroDoUsuario(
-            "O modelo mini não está aqui.",
-            "Ele mora em data/mini, dentro do repositório, e esta cópia ainda não o tem.",
-            "Atualize a cópia com  git pull  ou use  --modelo smollm2",
-        )
-    modelo = de_pasta(pasta)
+    modelo = de_pasta(caminhos.DADOS / "mini")
     modelo.nome, modelo.origem = "mini", "data/mini, treinado por nós em Machado de Assis"
     modelo.tokenizador.nome = "mini"
     return modelo
@@ -457,11 +438,6 @@ def _config_gpt2(d: int) -> dict:
     )
 
 
-def dono_da_wpe(modelo: Modelo) -> Modelo | None:
-    """O próprio modelo se ele tem wpe; senão o mini; None se o mini não estiver no repositório."""
-    if modelo.wpe is not None:
-        return modelo
-    try:
-        return abrir("mini")
-    except ErroDoUsuario:
-        return None
+def dono_da_wpe(modelo: Modelo) -> Modelo:
+    """O próprio modelo se ele tem wpe; senão o mini, que tem."""
+    return modelo if modelo.wpe is not None else abrir("mini")

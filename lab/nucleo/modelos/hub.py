@@ -122,8 +122,8 @@ def _prazo(funcao: Callable, segundos: float):
     return saida["valor"]
 
 
-def consultar(repo: str, arquivo: str, prazo: float = PRAZO):
-    """Metadados do arquivo no hub (`size`, `etag`, `commit_hash`, `location`), em até `prazo` s.
+def consultar(repo: str, arquivo: str):
+    """Metadados do arquivo no hub (`size`, `etag`, `commit_hash`, `location`), em até `PRAZO` s.
 
     Erros: `SemRede`, com o motivo em português.
     """
@@ -132,7 +132,7 @@ def consultar(repo: str, arquivo: str, prazo: float = PRAZO):
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
     with _em_portugues(arquivo, 0):
-        meta = _prazo(lambda: get_hf_file_metadata(hf_hub_url(repo, arquivo), timeout=prazo), prazo)
+        meta = _prazo(lambda: get_hf_file_metadata(hf_hub_url(repo, arquivo), timeout=PRAZO), PRAZO)
     # Uma página de login responde 200 e não traz etag nem versão: não é o hub.
     if not meta.commit_hash or not meta.size:
         raise SemRede(NAO_E_O_HUB)
