@@ -392,13 +392,6 @@ def test_dois_pontos_sao_todos_os_enderecos_tambem_os_ipv4():
 
 
 @pytest.mark.unit
-@pytest.mark.parametrize("endereco", ["127.0.0.1", "::1", "fe80::2"])
-def test_a_url_impressa_se_le_de_volta(endereco):
-    partes = urlsplit(espelho.url(endereco, 8765))
-    assert (partes.hostname, partes.port) == (endereco, 8765)
-
-
-@pytest.mark.unit
 def test_a_pagina_escapa_o_endereco_por_onde_chegaram(kit):
     manifesto = pacote.conferir(kit)
     assert "<script>" not in espelho.pagina(manifesto, "http://x/<script>alert(1)</script>")
