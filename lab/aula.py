@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nucleo.base import caminhos
-from nucleo.base.caderno import Caderno, Conferencia, Quadro, conferir_pasta
+from nucleo.base.arquivos import conferir_pasta
+from nucleo.base.caderno import Caderno, Conferencia, Quadro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import cientifico, contado, decimal, inteiro
 from palco.erros import com_este_python, explicar
@@ -343,9 +344,8 @@ class Aula:
         """
         if self.args.sem_graficos:
             return
-        from nucleo.base import preguica
+        from nucleo.base import graficos
 
-        graficos = preguica.modulo("nucleo.base.graficos")
         self.caderno.figura(id_, graficos.png(desenhar(*argumentos)), alt)
         self._console.print(rotulado("Figura:", "green", f"{id_}.png — {alt}"))
 

@@ -1,15 +1,13 @@
-"""Mata escritas em instantes sorteados, ou numa operação exata, e confere o que sobra.
+"""Mata escritas em instantes sorteados e confere o que sobra.
 
 Não é um teste: é o programa que test_mortes.py roda, e que imprime um JSON. O processo importa tudo
 uma vez e se divide (fork); o filho faz uma escrita de verdade (as saídas de uma lição, um download
 de um servidor de loopback, uma conversão) e morre por SIGKILL, sem `finally` nem aviso. O pai, que
 não a fez, confere o disco, e no fim roda a mesma escrita até o fim.
 
-    PYTHONPATH=lab:tests python tests/morte_subita.py sorteio QUANTAS SEMENTE PASTA URL
-    PYTHONPATH=lab:tests python tests/morte_subita.py pontos PASTA
+    PYTHONPATH=lab:tests python tests/morte_subita.py QUANTAS SEMENTE PASTA URL
 """
 
-import contextlib
 import json
 import os
 import random
@@ -22,36 +20,50 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from nucleo.base import caderno as saida
-from nucleo.base.caderno import Caderno, conferir_pasta
+from nucleo.base.caderno import Caderno
 from nucleo.modelos import fontes, hub, smollm2, tensores
 
 REPO = fontes.GPT2["gpt2-large"]
+TRAVA = ".trava"
 
 
 # --- quatro escritas -------------------------------------------------------------------------
 
 
-def caderno(versao: int, figuras: int = 12) -> Caderno:
+def caderno(versao: int) -> Caderno:
     """As saídas de uma lição: tabelas e figuras que dizem de que execução são. Par e ímpar diferem
     também nos nomes: cada execução tem arquivos que a outra não refaz."""
     c = Caderno("02", f"Execução {versao}")
-    for i in range(figuras):
+    for i in range(12):
         c.figura(f"fig_{i}", f"execução {versao}\n".encode() * 2000, "uma figura")
     c.csv(f"so_de_{versao % 2}", ["execucao"], [[versao]])
     c.csv("tabela", ["execucao"], [[versao]] * 200)
     return c
 
 
+def de_que_execucao(arquivo: Path) -> int:
+    """A versão que um arquivo das saídas diz ter. AssertionError se ele não estiver inteiro."""
+    conteudo = arquivo.read_bytes()
+    if arquivo.name == "resultado.json":
+        return json.loads(conteudo)["tabelas"]["tabela"]["linhas"][0][0]
+    versao = next(int(p) for p in conteudo.decode("utf-8").split() if p.isdecimal())
+    feito = caderno(versao)
+    if arquivo.name == "relatorio.md":
+        assert (
+            conteudo.decode("utf-8") == f"# {feito.titulo}\n\n" + "\n\n".join(feito.blocos) + "\n"
+        )
+    else:
+        assert conteudo == feito.arquivos[arquivo.name], f"{arquivo.name} pela metade"
+    return versao
+
+
 def execucao_inteira(pasta: Path) -> int:
-    """De que execução são as saídas. AssertionError se forem de duas, ou se faltar ou sobrar uma."""
+    """De que execução são as saídas que o resultado.json lista. AssertionError se forem de duas.
+
+    Um arquivo que só a execução morta fez pode sobrar, inteiro: lista nenhuma fala dele.
+    """
     resultado = json.loads((pasta / "resultado.json").read_text(encoding="utf-8"))
-    nomes = {p.name for p in pasta.iterdir() if not p.name.startswith(".parcial-")}
-    assert nomes == set(resultado["arquivos"]), (nomes, resultado["arquivos"])
-    versoes = set()
-    for nome in nomes - {"resultado.json"}:
-        texto = (pasta / nome).read_text(encoding="utf-8")
-        versoes |= {int(p) for p in texto.split() if p.isdecimal()}
+    versoes = {de_que_execucao(pasta / nome) for nome in resultado["arquivos"]}
     assert len(versoes) == 1, f"mistura das execuções {sorted(versoes)}"
     return versoes.pop()
 
@@ -64,22 +76,23 @@ class Saidas:
         self.fazer()
 
     def fazer(self) -> None:
-        conferir_pasta(self.pasta)  # como faz toda lição, ao começar
         caderno(self.versao).gravar(self.pasta)
 
     def conferir(self) -> None:
-        # A próxima lição começa conferindo a pasta: é ela que termina a troca de quem morreu.
-        conferir_pasta(self.pasta)
-        inteira = execucao_inteira(self.pasta)
-        assert inteira in (self.boa, self.versao), (inteira, self.boa, self.versao)
-        assert not list(self.pasta.glob(".parcial-*"))
+        # Cada arquivo está inteiro; o resultado.json, que é o último, só é novo com todos novos.
+        versoes = {
+            p.name: de_que_execucao(p) for p in self.pasta.iterdir() if not p.name.startswith(".")
+        }
+        assert {*caderno(0).arquivos} & {*caderno(1).arquivos} <= versoes.keys()
+        if versoes["resultado.json"] == self.versao:
+            assert execucao_inteira(self.pasta) == self.versao
 
     def preparar(self) -> None:
-        self.boa = execucao_inteira(self.pasta)
         self.versao += 1
 
     def restos(self) -> list[str]:
-        return [p.name for p in self.pasta.glob(".*")]
+        assert execucao_inteira(self.pasta) == self.versao
+        return ocultos(self.pasta)
 
 
 class Tabelas:
@@ -103,7 +116,9 @@ class Tabelas:
         self.destino.unlink(missing_ok=True)
 
     def restos(self) -> list[str]:
-        return [p.name for p in self.destino.parent.iterdir() if p != self.destino]
+        return ocultos(self.destino.parent) + [
+            p.name for p in self.destino.parent.glob("*.parcial")
+        ]
 
 
 class Inteiro:
@@ -162,7 +177,12 @@ class Conversao:
         shutil.rmtree(self.destino, ignore_errors=True)
 
     def restos(self) -> list[str]:
-        return [p.name for p in self.destino.parent.iterdir() if p != self.destino]
+        return ocultos(self.destino.parent)
+
+
+def ocultos(pasta: Path) -> list[str]:
+    """O que uma morte esquece: os provisórios. (A trava, vazia, mora ali.)"""
+    return [p.name for p in pasta.glob(".*") if p.name != TRAVA]
 
 
 def apontar(url: str, pasta: Path) -> None:
@@ -233,84 +253,6 @@ def sorteio(quantas: int, semente: int, pasta: Path, url: str) -> dict:
     return relato
 
 
-# --- a morte num ponto exato ----------------------------------------------------------------------
-
-OPERACOES = ("replace", "link", "unlink", "rmdir", "mkdir", "fsync", "open")
-
-
-def morrer_na(operacao: int) -> None:
-    """Deste ponto em diante, a operação de disco número `operacao` mata o processo antes de ocorrer."""
-    conta = 0
-
-    def vigiada(verdadeira):
-        def chamar(*a, **k):
-            nonlocal conta
-            conta += 1
-            if conta == operacao:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return verdadeira(*a, **k)
-
-        return chamar
-
-    for nome in OPERACOES:
-        setattr(os, nome, vigiada(getattr(os, nome)))
-
-
-def pontos(pasta: Path) -> dict:
-    """Mata a gravação das saídas antes de cada operação de disco, e a recuperação também."""
-    mortes = recuperacoes = 0
-    finais = set()
-    for falhar in (False, True):
-        operacao, viveu = 0, False
-        while not viveu:
-            operacao += 1
-            onde = pasta / f"{falhar}_{operacao}"
-            caderno(0, figuras=0).gravar(onde)
-
-            def gravar(onde=onde, operacao=operacao, falhar=falhar):
-                if falhar:
-                    prender(onde / "tabela.csv")
-                morrer_na(operacao)
-                with contextlib.suppress(saida.ErroDoUsuario):
-                    caderno(1, figuras=0).gravar(onde)
-
-            viveu = esperar(dividir(gravar))
-            mortes += not viveu
-            # A recuperação também pode morrer, em qualquer operação dela, quantas vezes for.
-            outra, passou = 0, False
-            while not passou:
-                outra += 1
-
-                def recuperar(onde=onde, outra=outra):
-                    morrer_na(outra)
-                    conferir_pasta(onde)
-
-                passou = esperar(dividir(recuperar))
-                recuperacoes += not passou
-                assert outra < 400
-            finais.add(execucao_inteira(onde))
-            assert not list(onde.glob(".*")), list(onde.glob(".*"))
-            assert operacao < 400
-            if viveu:
-                assert execucao_inteira(onde) == (0 if falhar else 1)
-    return {"mortes": mortes, "na_recuperacao": recuperacoes, "finais": sorted(finais)}
-
-
-def prender(arquivo: Path) -> None:
-    """Este arquivo não deixa que outro tome o seu lugar, como um aberto no Excel."""
-    verdadeira = os.replace
-
-    def teimosa(de, para):
-        if Path(para) == arquivo and "antes" not in Path(de).parts:
-            raise PermissionError(13, "aberto em outro programa", str(arquivo))
-        return verdadeira(de, para)
-
-    os.replace = teimosa
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "sorteio":
-        quantas, semente, onde, url = sys.argv[2:]
-        print(json.dumps(sorteio(int(quantas), int(semente), Path(onde), url)))
-    else:
-        print(json.dumps(pontos(Path(sys.argv[2]))))
+    quantas, semente, onde, url = sys.argv[1:]
+    print(json.dumps(sorteio(int(quantas), int(semente), Path(onde), url)))

@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import LAB, RAIZ, erro_gentil, rodar
-from nucleo.base import caderno as saida
-from nucleo.base.caderno import Caderno
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.contas import arquitetura
 from nucleo.modelos import fontes, gpt2_medido, smollm2, tokens
@@ -130,61 +128,6 @@ def test_tela_fechada_ou_cheia(script, fim, codigo, tmp_path):
 
 
 # --- as saídas -----------------------------------------------------------------------------
-
-
-def caderno(nome="02", **arquivos):
-    c = Caderno(nome, "T")
-    c.arquivos |= {k.replace("_", "."): v for k, v in arquivos.items()}
-    return c
-
-
-@pytest.mark.unit
-def test_troca_que_falha_no_meio_desfaz_tudo(tmp_path, monkeypatch):
-    """Um arquivo aberto no Excel não deixa metade nova e metade velha."""
-    caderno(a_csv=b"velho a", b_csv=b"velho b", c_csv=b"sai depois").gravar(tmp_path)
-    antes = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    verdadeira = os.replace
-
-    def teimosa(de, para):
-        if str(para).endswith("b.csv") and ".parcial" in str(de) and "antes" not in str(de):
-            raise PermissionError(13, "aberto em outro programa")
-        return verdadeira(de, para)
-
-    monkeypatch.setattr(saida.os, "replace", teimosa)
-    with pytest.raises(ErroDoUsuario, match="continuam como estavam"):
-        caderno(a_csv=b"novo a", b_csv=b"novo b").gravar(tmp_path)
-    monkeypatch.undo()
-    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == antes
-
-
-@pytest.mark.unit
-def test_pasta_no_lugar_de_um_arquivo(tmp_path):
-    caderno(a_csv=b"1").gravar(tmp_path)
-    (tmp_path / "b.csv").mkdir()
-    (tmp_path / "b.csv" / "dentro").write_text("x", encoding="utf-8")
-    caderno(a_csv=b"2", b_csv=b"2").gravar(tmp_path)  # a pasta vai embora com o que era velho
-    assert (tmp_path / "a.csv").read_bytes() == b"2" and (tmp_path / "b.csv").read_bytes() == b"2"
-
-
-@pytest.mark.unit
-@pytest.mark.parametrize(
-    "dados",
-    [
-        {"arquivos": ["tese.docx"]},
-        {"licao": "outra", "arquivos": ["tabela.csv"]},
-        {"licao": "02", "arquivos": ["tese.docx", "sub/x.csv", 3, None]},
-    ],
-)
-def test_resultado_de_outra_coisa_nao_apaga_nada(tmp_path, dados):
-    (tmp_path / "resultado.json").write_text(json.dumps(dados), "utf-8")
-    for nome in ("tese.docx", "tabela.csv"):
-        (tmp_path / nome).write_text("meu", "utf-8")
-    caderno(a_csv=b"1").gravar(tmp_path)
-    assert (
-        (tmp_path / "tese.docx").read_text("utf-8")
-        == (tmp_path / "tabela.csv").read_text("utf-8")
-        == "meu"
-    )
 
 
 @pytest.mark.cli
@@ -363,12 +306,12 @@ def test_smollm2_estragado_conta_como_nao_convertido(estrago, tmp_path, monkeypa
 
 
 @pytest.mark.unit
-def test_conversao_morta_ha_tempo_e_varrida(tmp_path, monkeypatch):
+def test_conversao_morta_e_varrida(tmp_path, monkeypatch):
     monkeypatch.setattr(smollm2, "achar_gguf", lambda: tmp_path / "x.gguf")
     monkeypatch.setattr(
         smollm2, "_converter_em", lambda *_: (_ for _ in ()).throw(OSError(28, "cheio"))
     )
-    (tmp_path / ".smollm2.1.parcial").mkdir()
+    (tmp_path / ".smollm2.123.parcial").mkdir()
     with pytest.raises(ErroDoUsuario, match="LAB_CACHE"):
         smollm2.converter(destino=tmp_path / "smollm2")
     assert not list(tmp_path.glob(".smollm2*"))

@@ -1,7 +1,7 @@
-"""Kill −9, em instantes sorteados e em cada ponto, e duas execuções ao mesmo tempo na mesma pasta.
+"""Kill −9 em instantes sorteados, e duas execuções ao mesmo tempo na mesma pasta.
 
-Depois de cada morte as saídas são todas de uma execução (a de antes ou a nova), e uma boa execução
-no fim não deixa resto. O programa que mata está em morte_subita.py.
+Depois de cada morte cada arquivo está inteiro (o de antes ou o novo), e uma boa execução no fim não
+deixa resto. O programa que mata está em morte_subita.py.
 """
 
 import json
@@ -16,7 +16,6 @@ import pytest
 from conftest import LAB, RAIZ, rodar
 from hub_fixtures import fixture_magro  # noqa: F401 - o pytest acha a fixture pelo nome
 from morte_subita import REPO, execucao_inteira
-from nucleo.base import trava
 from servidor_hub import ServidorHub
 
 pytestmark = [
@@ -41,52 +40,36 @@ def servidor(magro):
     s.fechar()
 
 
-def matar(*argumentos: str) -> dict:
-    feito = subprocess.run(
-        [sys.executable, str(PROGRAMA), *argumentos],
-        capture_output=True, encoding="utf-8", env=AMBIENTE, timeout=290,
-    )  # fmt: skip
-    assert feito.returncode == 0, feito.stderr[-3000:]
-    return json.loads(feito.stdout)
-
-
-def test_cem_mortes_em_instantes_sorteados(servidor, tmp_path, capsys):
+@pytest.mark.parametrize("quantas", [8, pytest.param(100, marks=pytest.mark.longo)])
+def test_mortes_em_instantes_sorteados(quantas, servidor, tmp_path, capsys):
     semente = int(time.time())
     with capsys.disabled():
         print(f" [semente das mortes: {semente}]", end="")
-    relato = matar("sorteio", "100", str(semente), str(tmp_path), servidor.url)
-    assert sum(r["mortes"] for r in relato.values()) == 100, (semente, relato)
-    assert {n: r["restos"] for n, r in relato.items()} == dict.fromkeys(relato, []), (
-        semente,
-        relato,
-    )
-
-
-def test_morte_em_cada_operacao_de_disco_da_gravacao_e_da_recuperacao(tmp_path):
-    """Sem sorteio: antes de cada replace, link, fsync… da troca, e de cada um da recuperação dela."""
-    relato = matar("pontos", str(tmp_path))
-    # Uma gravação de 4 arquivos faz mais de 20 operações; sem o diário, a mistura apareceria aqui.
-    assert relato["mortes"] > 40 and relato["na_recuperacao"] > 150, relato
-    assert relato["finais"] == [0, 1]  # houve trocas desfeitas e trocas concluídas
+    feito = subprocess.run(
+        [sys.executable, str(PROGRAMA), str(quantas), str(semente), str(tmp_path), servidor.url],
+        capture_output=True, encoding="utf-8", env=AMBIENTE, timeout=290,
+    )  # fmt: skip
+    assert feito.returncode == 0, (semente, feito.stderr[-3000:])
+    relato = json.loads(feito.stdout)
+    assert sum(r["mortes"] for r in relato.values()) >= quantas, (semente, relato)
+    assert {n: r["restos"] for n, r in relato.items()} == dict.fromkeys(relato, [])
 
 
 ESCRITOR = """
 import sys, time
 from pathlib import Path
 from morte_subita import caderno
-from nucleo.base.caderno import conferir_pasta
 pasta, meu = Path(sys.argv[1]), int(sys.argv[2])
 (pasta / f"pronto_{meu}").touch()
 while len(list(pasta.glob("pronto_*"))) < 2:
     time.sleep(0.001)  # os dois começam juntos
-for i in range(25):
-    conferir_pasta(pasta / "saidas")
-    caderno(meu + 10 * i, figuras=3).gravar(pasta / "saidas")
+for i in range(10):
+    caderno(meu + 10 * i).gravar(pasta / "saidas")
 """
 
 
 def test_dois_processos_gravando_na_mesma_pasta(tmp_path):
-    """Vinte e cinco ciclos de cada um: no fim, todas as saídas são da mesma execução."""
+    """Dez ciclos de cada um: no fim, todas as saídas são da mesma execução."""
     dois = [
         subprocess.Popen(
             [sys.executable, "-c", ESCRITOR, str(tmp_path), str(n)], env=AMBIENTE,
@@ -97,23 +80,9 @@ def test_dois_processos_gravando_na_mesma_pasta(tmp_path):
     for processo in dois:
         _, erro = processo.communicate(timeout=250)
         assert processo.returncode == 0, erro
-    assert execucao_inteira(tmp_path / "saidas") in (241, 242)
-    assert not list((tmp_path / "saidas").glob(".*"))
-
-
-def test_pasta_trancada_por_outra_execucao_tem_mensagem(tmp_path, monkeypatch):
-    from morte_subita import caderno
-    from nucleo.base import caderno as saida
-    from nucleo.base.erros import ErroDoUsuario
-
-    caderno(0).gravar(tmp_path)
-    monkeypatch.setattr(saida, "_ESPERA", 0.1)
-    with trava.so_um(tmp_path), pytest.raises(ErroDoUsuario, match="Outra execução") as info:
-        caderno(1).gravar(tmp_path)
-    assert "--saida PASTA" in info.value.o_que_fazer
-    assert execucao_inteira(tmp_path) == 0
-    caderno(1).gravar(tmp_path)
-    assert execucao_inteira(tmp_path) == 1
+    assert execucao_inteira(tmp_path / "saidas") in (91, 92)
+    listados = json.loads((tmp_path / "saidas" / "resultado.json").read_text("utf-8"))["arquivos"]
+    assert {*os.listdir(tmp_path / "saidas")} == {*listados, ".trava"}
 
 
 BAIXADOR = """
@@ -157,4 +126,4 @@ def test_duas_licoes_ao_mesmo_tempo_na_mesma_pasta(tmp_path):
         feitos = list(juntas.map(lambda _: rodar("02_embeddings.py", *opcoes), range(2)))
     assert [f.returncode for f in feitos] == [0, 0], [f.stderr for f in feitos]
     resultado = json.loads((tmp_path / "s" / "resultado.json").read_text("utf-8"))
-    assert sorted(resultado["arquivos"]) == sorted(p.name for p in (tmp_path / "s").iterdir())
+    assert sorted(resultado["arquivos"]) == sorted(p.name for p in (tmp_path / "s").glob("[!.]*"))

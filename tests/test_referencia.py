@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -153,7 +152,9 @@ def test_licao_que_nao_serve_para_tudo(tmp_path, mudanca, dito):
         script.medir([licao(tmp_path, **mudanca)], "mini", tmp_path / "t")
 
 
-# --- trocar tudo ou nada ---------------------------------------------------------------------
+# --- guardar e refazer -----------------------------------------------------------------------
+
+OUTRO = RESULTADO | {"resultados": [{"id": "a", "valor": 3.0, "modelo": "mini"}]}
 
 
 def retrato(*pastas):
@@ -166,15 +167,6 @@ def oficina(tmp_path, monkeypatch):
     textos, dados = tmp_path / "apostilas", tmp_path / "referencia"
     monkeypatch.setattr(citar, "PASTA", textos)
     monkeypatch.setattr(guardados, "PASTA", dados)
-    # A conferência de verdade julgaria (e gravaria) as referências do repositório: aqui só se anota
-    # que ela veio depois de guardar.
-    monkeypatch.setattr(
-        script,
-        "conferir",
-        lambda modelo, _: (dados.parent / "conferida").write_bytes(
-            guardados.arquivo("02_teste", modelo, dados).read_bytes()
-        ),
-    )
     textos.mkdir()
     (textos / "a.md").write_text(
         f"<!--[[[cog\nimport json\nd = json.load(open({str(dados / 'mini' / '02_teste.json')!r}))\n"
@@ -198,42 +190,48 @@ def desenho(lado, cor=None):
 
 
 @pytest.mark.cli
-def test_troca_numero_figura_e_texto(oficina):
+def test_guarda_numero_figura_e_refaz_o_texto(oficina):
     textos, dados, trabalho = oficina
-    script.trocar({"02_teste": RESULTADO}, "mini", trabalho)
+    script.guardar({"02_teste": RESULTADO}, "mini", trabalho)
+    script.refazer()
     assert "0.1234567890123" in (textos / "a.md").read_text("utf-8").split("]]]-->")[1]
     assert (textos / "figuras" / "mini-02_teste-f.png").read_bytes() == desenho(40)
     assert guardados.valor("02_teste", "a", "mini", pasta=dados) == 0.1234567890123
-    assert (dados.parent / "conferida").read_bytes() == (
-        dados / "mini" / "02_teste.json"
-    ).read_bytes()
+
+
+def test_figura_que_falta_nao_deixa_nada_pela_metade(oficina):
+    textos, dados, trabalho = oficina
+    (trabalho / "02_teste" / "f.png").unlink()
+    antes = retrato(textos)
+    with pytest.raises(FileNotFoundError, match="f.png"):
+        script.guardar({"02_teste": RESULTADO}, "mini", trabalho)
+    assert retrato(textos) == antes and not dados.exists()
 
 
 @pytest.mark.cli
-def test_so_o_texto_com_um_bloco_que_da_erro_nao_grava_nenhum(oficina):
+def test_um_bloco_que_da_erro_diz_qual_e_que_o_git_tem_o_de_antes(oficina, monkeypatch, capsys):
     textos, dados, trabalho = oficina
-    script.trocar({"02_teste": RESULTADO}, "mini", trabalho)
-    (textos / "a.md").write_text(
-        (textos / "a.md").read_text("utf-8").replace("0.1234567890123", "velho"), "utf-8"
-    )
+    script.guardar({"02_teste": RESULTADO}, "mini", trabalho)
+    script.refazer()
+    # O número novo desmente a frase, e o assert do bloco acusa.
+    script.guardar({"02_teste": OUTRO}, "mini", trabalho)
     (textos / "b.md").write_text(
-        f"<!--[[[cog\nimport sys\nsys.path.insert(0, {str(LAB)!r})\nfrom nucleo.afirmacoes import guardados\n"
-        "from pathlib import Path\n"
-        f"guardados.ler('02_teste', 'mini', Path({str(dados)!r}))\n]]]-->\n<!--[[[end]]]-->\n",
+        f"<!--[[[cog\nimport sys\nsys.path.insert(0, {str(LAB)!r})\n"
+        "from nucleo.afirmacoes import guardados\nfrom pathlib import Path\n"
+        f"guardados.ler('nenhuma', 'mini', Path({str(dados)!r}))\n]]]-->\n<!--[[[end]]]-->\n",
         encoding="utf-8",
     )
-    (dados / "mini" / "02_teste.json").write_text(
-        json.dumps(RESULTADO | {"arquivos": 7}), encoding="utf-8"
-    )  # o bloco de a.md lê o número e se refaz; o de b.md recusa a forma
-    antes = retrato(textos, dados)
-    with pytest.raises(script.Falhou, match="b.md: A referência .* está estragada") as erro:
-        script.trocar({}, "mini")
-    assert "Traceback" not in str(erro.value) and "git checkout data/ref" in str(erro.value)
-    assert retrato(textos, dados) == antes
-    assert not list(textos.parent.rglob(".*-*"))
-    with pytest.raises(script.Falhou) as erro:  # e, ao conferir, diz as duas coisas
-        script.refazer(conferir=True)
-    assert "a.md  (changed)" in str(erro.value) and "estragada" in str(erro.value)
+    antes = retrato(textos)
+    with pytest.raises(script.Falhou, match="a.md: AssertionError"):
+        script.refazer()
+    monkeypatch.setattr(sys, "argv", ["referencia.py", "--so-apostilas"])
+    assert script.principal() == 1
+    assert "git checkout -p" in capsys.readouterr().err
+    assert retrato(textos) == antes
+    script.guardar({"02_teste": RESULTADO}, "mini", trabalho)
+    with pytest.raises(script.Falhou, match="b.md: ") as erro:
+        script.refazer()
+    assert "Traceback" not in str(erro.value) and "make referencia" in str(erro.value)
 
 
 def test_um_bloco_com_erro_nao_aconselha_refazer(monkeypatch, capsys):
@@ -246,101 +244,6 @@ def test_um_bloco_com_erro_nao_aconselha_refazer(monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", ["referencia.py", "--conferir"])
         assert script.principal() == 1
         assert ("--so-apostilas" in capsys.readouterr().out) is aconselha
-
-
-@pytest.fixture
-def pastas(tmp_path, monkeypatch):
-    """Uma apostila e uma referência, e um refazer que estraga tudo e é interrompido."""
-    textos, dados = tmp_path / "apostilas", tmp_path / "referencia"
-    monkeypatch.setattr(citar, "PASTA", textos)
-    monkeypatch.setattr(guardados, "PASTA", dados)
-    monkeypatch.setattr(script, "conferir", lambda *_: None)
-    textos.mkdir()
-    (textos / "a.md").write_text("a boa", encoding="utf-8")
-    guardados.guardar(RESULTADO, "mini", dados)
-
-    def interrompido():
-        (textos / "a.md").write_text("pela metade", encoding="utf-8")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(script, "refazer", interrompido)
-    return textos, dados
-
-
-OUTRO = RESULTADO | {"resultados": [{"id": "a", "valor": 3.0, "modelo": "mini"}]}
-
-
-def test_interrompido_volta_trocando_nomes_sem_copiar_nada(pastas, tmp_path, monkeypatch):
-    antes = retrato(*pastas)
-    quantas, copytree = [], shutil.copytree
-
-    def so_na_ida(*a, **k):
-        quantas.append(a)
-        assert len(quantas) <= 2, "a volta não pode pedir disco"
-        return copytree(*a, **k)
-
-    monkeypatch.setattr(script.shutil, "copytree", so_na_ida)
-    with pytest.raises(KeyboardInterrupt):
-        script.trocar({"02_teste": OUTRO}, "mini", tmp_path)
-    assert retrato(*pastas) == antes and not list(tmp_path.rglob(".*-*"))
-
-
-@pytest.mark.parametrize("segundo", [KeyboardInterrupt(), OSError(13, "aberto")])
-def test_volta_que_falha_guarda_a_copia_e_diz_onde(pastas, tmp_path, monkeypatch, segundo):
-    (textos, dados), replace = pastas, os.replace
-
-    def preso(de, para):
-        if str(de) == str(textos):  # um segundo Ctrl-C, ou um texto aberto em outro programa
-            raise segundo
-        replace(de, para)
-
-    monkeypatch.setattr(script.os, "replace", preso)
-    with pytest.raises(ErroDoUsuario) as erro:
-        script.trocar({"02_teste": OUTRO}, "mini", tmp_path)
-    copia = tmp_path / ".antes-apostilas"
-    assert str(copia) in erro.value.o_que
-    assert (copia / "a.md").read_text("utf-8") == "a boa"
-    # A outra pasta voltou, e a cópia que ficou não é apagada pela próxima execução.
-    assert guardados.valor("02_teste", "a", "mini", pasta=dados) == 0.1234567890123
-    with pytest.raises(ErroDoUsuario, match="interrompida"):
-        script.trocar({}, "mini")
-    assert (copia / "a.md").read_text("utf-8") == "a boa"
-
-
-def test_sem_disco_para_a_copia_nada_comeca(pastas, tmp_path, monkeypatch):
-    antes = retrato(*pastas)
-
-    def cheio(de, para):
-        para.mkdir()
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(script.shutil, "copytree", cheio)
-    with pytest.raises(ErroDoUsuario, match="disco está cheio"):
-        script.trocar({"02_teste": OUTRO}, "mini", tmp_path)
-    assert retrato(*pastas) == antes and not list(tmp_path.rglob(".*-*"))
-
-
-def test_o_git_ignora_as_copias():
-    for nome in (
-        ".antes-apostilas/",
-        "data/referencia/.antes-mini/",
-        "data/referencia/.novo-mini/",
-    ):
-        feito = subprocess.run(["git", "check-ignore", "-q", nome + "x.md"], cwd=RAIZ)
-        assert feito.returncode == 0, nome
-
-
-@pytest.mark.cli
-def test_se_o_texto_nao_se_refaz_nada_muda(oficina):
-    textos, dados, trabalho = oficina
-    script.trocar({"02_teste": RESULTADO}, "mini", trabalho)
-    antes = retrato(textos, dados)
-    (trabalho / "02_teste" / "f.png").write_bytes(desenho(50))
-    # O número novo desmente a frase, e o assert do bloco acusa.
-    outro = RESULTADO | {"resultados": [{"id": "a", "valor": 3.0, "modelo": "mini"}]}
-    with pytest.raises(script.Falhou, match="AssertionError"):
-        script.trocar({"02_teste": outro}, "mini", trabalho)
-    assert retrato(textos, dados) == antes
 
 
 def test_figura_pesada_emagrece_e_continua_a_mesma():

@@ -31,7 +31,6 @@ def test_o_nome_concorda_com_o_numero(n, um, varios, esperado):
         (unidades.cientifico, 3.2e-07, "3,2e-07"),
         (unidades.porcento, 0.31, "31,0%"),
         (unidades.megabytes, 328204800, "328,2 MB"),
-        (unidades.mebibytes, 328204800, "313,0 MiB"),
     ],
 )
 def test_numeros_com_virgula_e_ponto_de_milhar(funcao, x, esperado):

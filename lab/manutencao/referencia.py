@@ -1,7 +1,8 @@
 """Números de referência: roda as lições, guarda o que elas mediram e refaz as apostilas.
 
 O que você vai ver: as lições, uma a uma, numa pasta temporária; depois o que mudou em
-data/referencia, em apostilas/figuras e nas apostilas. Se uma lição falha, nada é trocado.
+data/referencia, em apostilas/figuras e nas apostilas. Se uma lição falha, nada é trocado. A cópia de
+segurança é o git: `git diff` mostra o que mudou, `git checkout -p` traz de volta.
 
 Quanto demora: uns 5 minutos por modelo; só as apostilas, 1 s.
 Como rodar:    python lab/manutencao/referencia.py --modelo smollm2
@@ -14,7 +15,6 @@ Código de saída: 0 se deu certo, 1 se uma lição falhou ou uma apostila está
 import io
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,8 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # lab/, como nas lições
 
 from nucleo.afirmacoes import citar, guardados
-from nucleo.base import caminhos, resultado
-from nucleo.base.caderno import nao_gravou
+from nucleo.base import arquivos, caminhos, resultado
 from nucleo.base.erros import ErroDoUsuario
 from palco.erros import com_este_python, rodar_com_erros_gentis
 from palco.opcoes import Analisador
@@ -38,11 +37,13 @@ LICOES = tuple(
     if p.stem not in ("00_preparar", CONFERENCIA) and "exercicios" not in p.stem
 )
 ESCOLHEM = ("02_treino", "06_posicoes", "06_extrapolacao")  # usam os modelos que elas escolhem
+VOLTAR = """O que já mudou está em  git diff data/referencia apostilas
+e o que você não quiser volta, pedaço a pedaço, com  git checkout -p data/referencia apostilas"""
 LIMITE = 120_000  # bytes de uma figura: uma página com todas abre depressa num celular
 
 
 class Falhou(Exception):
-    """Uma lição não terminou bem, ou as apostilas não se refizeram; nada foi trocado."""
+    """Uma lição não terminou bem, ou as apostilas não se refizeram."""
 
 
 # --- medir -------------------------------------------------------------------------------
@@ -107,16 +108,19 @@ def enxugar(png: bytes) -> bytes:
 
 
 def guardar(resultados: dict[str, dict], modelo: str, trabalho: Path) -> list[Path]:
-    """Grava as referências e as figuras citadas das lições medidas; devolve os caminhos."""
-    gravados = [guardados.guardar(r, modelo, guardados.PASTA) for r in resultados.values()]
-    figuras = citar.PASTA / "figuras"
-    figuras.mkdir(parents=True, exist_ok=True)
+    """Grava as referências e as figuras citadas das lições medidas; devolve os caminhos.
+
+    Tudo é montado antes do primeiro arquivo: uma figura que falta não deixa nada pela metade.
+    """
+    figuras = {}
     for nome in citadas(modelo, citar.PASTA):
         licao, figura = nome.removeprefix(modelo + "-").split("-", 1)
         if licao in resultados:
-            (figuras / nome).write_bytes(enxugar((trabalho / licao / figura).read_bytes()))
-            gravados.append(figuras / nome)
-    return gravados
+            png = (trabalho / licao / figura).read_bytes()
+            figuras[citar.PASTA / "figuras" / nome] = enxugar(png)
+    gravados = [guardados.guardar(r, modelo, guardados.PASTA) for r in resultados.values()]
+    arquivos.gravar_todos(figuras)
+    return [*gravados, *figuras]
 
 
 def refazer(conferir: bool = False) -> str:
@@ -188,105 +192,6 @@ def conferir(modelo: str, trabalho: Path) -> None:
         raise Falhou(f"{CONFERENCIA} saiu com o código {feito.returncode}.")
 
 
-def trocar(resultados: dict[str, dict], modelo: str, trabalho: Path = Path()) -> str:
-    """Guarda e refaz; se as apostilas não se refazem, tudo volta a ser o que era.
-
-    Sem `resultados`, só refaz o texto. Devolve o que o cog disse.
-
-    Levanta:
-        Falhou: a conferência ou um bloco deu erro; nada mudou.
-        ErroDoUsuario: falta disco ou permissão (nada mudou); ou uma pasta não voltou, e a mensagem
-        diz onde está a cópia inteira.
-    """
-    lugares = [citar.PASTA, *([guardados.PASTA / modelo] if resultados else [])]
-    try:
-        _copiar(lugares)
-        try:
-            if resultados:
-                guardar(resultados, modelo, trabalho)
-                conferir(modelo, trabalho)
-            dito = refazer()
-        except BaseException:
-            _voltar(lugares)
-            raise
-    except FileNotFoundError:
-        raise  # defeito nosso: uma figura citada que a lição não desenhou
-    except OSError as erro:
-        fazer = "Libere espaço (ou a permissão) e rode de novo."
-        raise nao_gravou(citar.PASTA.parent, erro, fazer) from None
-    for lugar in lugares:
-        _apagar_copia(lugar)
-    return dito
-
-
-def _ao_lado(lugar: Path, o_que: str = "antes") -> Path:
-    # No mesmo disco: voltar é trocar um nome, o que não pede espaço nem demora.
-    return lugar.with_name(f".{o_que}-{lugar.name}")
-
-
-def _copiar(lugares: list[Path]) -> None:
-    """Copia cada pasta para o lado. Uma cópia com o nome certo está sempre inteira."""
-    for lugar in lugares:
-        if _ao_lado(lugar).exists():
-            raise _nao_voltou([lugar], "Ela é de uma execução que foi interrompida.")
-    try:
-        for lugar in lugares:
-            if lugar.is_dir():
-                parcial = _ao_lado(lugar, "parcial")
-                shutil.rmtree(parcial, ignore_errors=True)
-                shutil.copytree(lugar, parcial)
-                os.replace(parcial, _ao_lado(lugar))
-    except BaseException:  # nada mudou ainda: as cópias são o que sobra
-        for lugar in lugares:
-            shutil.rmtree(_ao_lado(lugar, "parcial"), ignore_errors=True)
-            _apagar_copia(lugar)
-        raise
-
-
-def _voltar(lugares: list[Path]) -> None:
-    """Põe cada cópia de volta no lugar; a que não puder voltar fica onde está.
-
-    Levanta:
-        ErroDoUsuario: alguma não voltou (um arquivo aberto, um segundo Ctrl-C).
-    """
-    presas, motivo = [], ""
-    for lugar in lugares:
-        novo = _ao_lado(lugar, "novo")
-        try:
-            shutil.rmtree(novo, ignore_errors=True)
-            if lugar.exists():
-                os.replace(lugar, novo)
-            if _ao_lado(lugar).exists():
-                os.replace(_ao_lado(lugar), lugar)
-        except BaseException as erro:
-            presas.append(lugar)
-            motivo = f"O sistema respondeu: {erro!r}."
-    if presas:
-        raise _nao_voltou(presas, motivo)
-    for lugar in lugares:  # só depois que as de antes voltaram todas
-        shutil.rmtree(_ao_lado(lugar, "novo"), ignore_errors=True)
-
-
-def _apagar_copia(lugar: Path) -> None:
-    # Muda de nome primeiro: uma cópia meio apagada não pode parecer inteira.
-    lixo = _ao_lado(lugar, "novo")
-    shutil.rmtree(lixo, ignore_errors=True)
-    if _ao_lado(lugar).exists():
-        os.replace(_ao_lado(lugar), lixo)
-        shutil.rmtree(lixo, ignore_errors=True)
-
-
-def _nao_voltou(lugares: list[Path], motivo: str) -> ErroDoUsuario:
-    copias = " e ".join(str(_ao_lado(x)) for x in lugares)
-    return ErroDoUsuario(
-        f"Há uma cópia de segurança que não voltou ao lugar: {copias}.",
-        f"{motivo} Ela tem tudo como era antes, e eu não a apago.",
-        "Para voltar: apague " + "; ".join(
-            f"{x} e renomeie {_ao_lado(x).name} para {x.name}" for x in lugares
-        ) + ". Se não precisa dela, apague só a cópia.",
-    )  # fmt: skip
-
-
 # --- a linha de comando --------------------------------------------------------------------
 
 
@@ -297,17 +202,22 @@ def principal() -> int:
     p.add_argument("--so-apostilas", action="store_true", help="não mede: só refaz o texto")
     p.add_argument("--conferir", action="store_true", help="só diz se o texto está em dia")
     args = p.parse_args()
+    depois = "Nada foi trocado."
     try:
         if args.conferir:
             print(refazer(conferir=True))
             return 0
         if args.so_apostilas:
-            print(trocar({}, args.modelo))
+            depois = VOLTAR
+            print(refazer())
             return 0
         with tempfile.TemporaryDirectory(prefix="referencia-") as temporaria:
             trabalho = Path(temporaria)
             resultados = medir([AQUI / f"{x}.py" for x in args.licoes], args.modelo, trabalho)
-            trocar(resultados, args.modelo, trabalho)
+            guardar(resultados, args.modelo, trabalho)
+            depois = VOLTAR
+            conferir(args.modelo, trabalho)
+            refazer()
     except Falhou as erro:
         if args.conferir:
             # Um bloco que dá erro não se conserta refazendo o texto.
@@ -316,7 +226,7 @@ def principal() -> int:
             )
             print(f"{erro}{conselho if '(changed)' in str(erro) else ''}")
         else:
-            print(f"{erro}\n\nNada foi trocado.", file=sys.stderr)
+            print(f"{erro}\n\n{depois}", file=sys.stderr)
         return 1
     print(f"Guardado em data/referencia/{args.modelo}; apostilas em dia.")
     return 0

@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # lab/, como nas lições
 
+from nucleo.base import arquivos
 from palco.opcoes import Analisador
 
 # ---------------------------------------------------------------------- os botões do modelo
@@ -53,12 +54,11 @@ def argumentos(lista=None) -> argparse.Namespace:
 
 
 def gravar(objeto, destino: Path) -> None:
-    """Grava com torch.save sem nunca deixar meio arquivo: escreve ao lado e troca de nome."""
+    """Grava com torch.save, inteiro ou nada."""
     import torch
 
-    provisorio = destino.with_suffix(".parcial")
-    torch.save(objeto, provisorio)
-    os.replace(provisorio, destino)
+    with arquivos.ao_lado(destino) as provisorio:
+        torch.save(objeto, provisorio)
 
 
 def preparar(args):

@@ -7,11 +7,10 @@ resultado.json de uma lição num modelo, sem o que muda de uma execução para 
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
-from nucleo.base import caminhos
+from nucleo.base import arquivos, caminhos
 from nucleo.base import resultado as formas
 from nucleo.base.erros import ErroDoUsuario
 
@@ -28,16 +27,11 @@ def arquivo(licao: str, modelo: str, pasta: Path = PASTA) -> Path:
 
 def guardar(resultado: dict, modelo: str, pasta: Path = PASTA) -> Path:
     """Guarda o conteúdo de um resultado.json como referência, inteiro ou nada; devolve o caminho."""
-    destino = arquivo(resultado["licao"], modelo, pasta)
-    destino.parent.mkdir(parents=True, exist_ok=True)
     fica = {k: v for k, v in resultado.items() if k not in VOLATEIS}
     tabelas = resultado.get("tabelas", {})
     fica["tabelas"] = {k: t for k, t in tabelas.items() if RELOGIO not in t["colunas"]}
-    provisorio = destino.with_name(destino.name + ".parcial")
     texto = _uma_linha_por_linha(json.dumps(fica, ensure_ascii=False, indent=1)) + "\n"
-    provisorio.write_text(texto, encoding="utf-8", newline="\n")
-    os.replace(provisorio, destino)
-    return destino
+    return arquivos.gravar(arquivo(resultado["licao"], modelo, pasta), texto.encode("utf-8"))
 
 
 def _uma_linha_por_linha(texto: str) -> str:

@@ -6,6 +6,7 @@ Escreve-se ao lado, na mesma pasta, e só no fim o provisório toma o lugar do a
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -14,9 +15,10 @@ from pathlib import Path
 from nucleo.base.erros import ErroDoUsuario
 
 OUTRA_PASTA = "Escolha outra pasta:  --saida PASTA"
+LIBERE = "Libere espaço (ou a permissão) e rode de novo."
 
 
-def gravar(arquivo: Path, conteudo: bytes, fazer: str = OUTRA_PASTA) -> Path:
+def gravar(arquivo: Path, conteudo: bytes, fazer: str = LIBERE) -> Path:
     """Põe `conteudo` em `arquivo`, inteiro ou nada, e devolve o caminho. A pasta nasce, se faltar.
 
     Erros: `ErroDoUsuario` se faltar disco ou permissão; `fazer` é o conserto que ela aconselha.
@@ -26,7 +28,7 @@ def gravar(arquivo: Path, conteudo: bytes, fazer: str = OUTRA_PASTA) -> Path:
 
 
 def gravar_todos(
-    conteudos: dict[Path, bytes], sobras: Iterable[Path] = (), fazer: str = OUTRA_PASTA
+    conteudos: dict[Path, bytes], sobras: Iterable[Path] = (), fazer: str = LIBERE
 ) -> None:
     """Grava {arquivo: bytes}: primeiro todos ao lado, e só se couberem a troca, um a um, na ordem.
 
@@ -144,6 +146,17 @@ def so_um(
         raise Ocupada(str(pasta)) from None
     finally:
         trava.release()
+
+
+def legivel(texto: str) -> str:
+    """O texto sem meios-caracteres: os bytes de um nome que o sistema (LC_ALL=POSIX) não soube ler
+    voltam a ser as letras que eram, e o que não era letra vira �."""
+    letras = re.sub(
+        "[\udc80-\udcff]+",
+        lambda m: m[0].encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        texto,
+    )
+    return letras.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def conferir_pasta(pasta: Path) -> None:

@@ -19,8 +19,3 @@ def cache() -> Path:
     from platformdirs import user_cache_dir
 
     return Path(user_cache_dir("lab-embeddings", appauthor=False))
-
-
-def legivel(caminho: Path | str) -> str:
-    """O caminho como se lê: num sistema em ASCII ou Latin-1, o Python recebe os acentos embrulhados."""
-    return os.fsencode(caminho).decode("utf-8", "replace")

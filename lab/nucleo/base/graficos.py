@@ -2,15 +2,18 @@
 
 Usamos os objetos do matplotlib sem o pyplot: nenhuma janela é aberta, e um computador sem
 tela (ou sem Tk) desenha igual. Cada função devolve uma Figure; `png` a transforma em bytes.
+O matplotlib entra dentro das funções: quem roda com --sem-graficos não o espera.
 """
 
-import io
+from __future__ import annotations
 
-import matplotlib
+import io
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter, ScalarFormatter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Okabe e Ito (2008): oito cores que quem não distingue vermelho de verde ainda separa.
 AZUL, LARANJA, VERDE, ROSA, CEU, VERMELHO, AMARELO, PRETO = (
@@ -35,10 +38,18 @@ ESTILO = {
 }
 
 
-class _ComVirgula(ScalarFormatter):
-    # Os números dos eixos com vírgula decimal, sem depender do idioma do sistema.
-    def __call__(self, x, pos=None):
-        return super().__call__(x, pos).replace(".", ",")
+def estilo(mais: dict | None = None):
+    """Contexto em que o matplotlib desenha com o nosso `ESTILO`, e com o que `mais` mudar nele."""
+    import matplotlib
+
+    return matplotlib.rc_context(ESTILO | (mais or {}))
+
+
+def folha(largura: float, altura: float, **mais) -> Figure:
+    """Uma Figure vazia, em polegadas. (Crie-a dentro de `estilo`.)"""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(largura, altura), layout="constrained", **mais)
 
 
 def _potencia(x: float, _pos=None) -> str:
@@ -54,17 +65,25 @@ def _potencia(x: float, _pos=None) -> str:
 
 def png(figura: Figure) -> bytes:
     """A figura como bytes PNG, sem data nem versão dentro: a mesma figura, os mesmos bytes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter, ScalarFormatter
+
+    class ComVirgula(ScalarFormatter):
+        # Os números dos eixos com vírgula decimal, sem depender do idioma do sistema.
+        def __call__(self, x, pos=None):
+            return super().__call__(x, pos).replace(".", ",")
+
     memoria = io.BytesIO()
     for eixo in figura.axes:
         for reta in (eixo.xaxis, eixo.yaxis, getattr(eixo, "zaxis", None)):
             if reta is None:
                 continue
             if type(reta.get_major_formatter()) is ScalarFormatter:
-                reta.set_major_formatter(_ComVirgula())
+                reta.set_major_formatter(ComVirgula())
             elif isinstance(reta.get_major_formatter(), LogFormatter):
                 reta.set_major_formatter(FuncFormatter(_potencia))
                 reta.set_minor_formatter(NullFormatter())
-    with matplotlib.rc_context(ESTILO):
+    with estilo():
         # Direto na tela de pintar: o savefig desenharia tudo outra vez, só para medir as margens.
         FigureCanvasAgg(figura).print_png(
             memoria, metadata={"Software": None},
@@ -74,8 +93,8 @@ def png(figura: Figure) -> bytes:
 
 
 def _nova(largura: float = 10, altura: float = 6, **eixos):
-    with matplotlib.rc_context(ESTILO):
-        figura = Figure(figsize=(largura, altura), layout="constrained")
+    with estilo():
+        figura = folha(largura, altura)
         eixo = figura.subplots(**eixos)
     return figura, eixo
 
@@ -90,8 +109,8 @@ def mapa_de_calor(
     limites: tuple[float, float] = (-1, 1),
 ) -> Figure:
     """Uma matriz em cores, com zero em branco: azul e laranja não se confundem em cinza."""
-    with matplotlib.rc_context(ESTILO | {"axes.grid": False}):
-        figura = Figure(figsize=(9.5, 8), layout="constrained")
+    with estilo({"axes.grid": False}):
+        figura = folha(9.5, 8)
         eixo = figura.subplots()
         n, m = matriz.shape
         lado = None if extensao is None else (-0.5, extensao - 0.5, extensao - 0.5, -0.5)
@@ -118,7 +137,7 @@ def curvas(
 
     `faixas` {nome: meia largura} desenha a dispersão em volta da curva de mesmo nome.
     """
-    with matplotlib.rc_context(ESTILO):
+    with estilo():
         figura, eixo = _nova()
         for i, (nome, (x, y)) in enumerate(series.items()):
             cor = CORES[i % len(CORES)]
@@ -149,7 +168,7 @@ def histogramas(
 ) -> Figure:
     """Histogramas sobrepostos {nome: valores}, em densidade; `marcas` {nome: (x, …)} são linhas
     verticais."""
-    with matplotlib.rc_context(ESTILO):
+    with estilo():
         figura, eixo = _nova()
         tudo = np.concatenate(list(grupos.values()))
         faixas = np.linspace(tudo.min(), tudo.max(), 90)
@@ -166,7 +185,7 @@ def histogramas(
 
 def barras(rotulos: list[str], series: dict[str, list[float]], titulo: str, eixo_x: str) -> Figure:
     """Barras horizontais, agrupadas por rótulo: nomes longos cabem sem girar a cabeça."""
-    with matplotlib.rc_context(ESTILO | {"axes.grid.axis": "x"}):
+    with estilo({"axes.grid.axis": "x"}):
         figura, eixo = _nova(11, 1.6 + 0.5 * len(rotulos) * max(1, 0.7 * len(series)))
         y = np.arange(len(rotulos))
         largura = 0.8 / len(series)
@@ -191,7 +210,7 @@ def barras(rotulos: list[str], series: dict[str, list[float]], titulo: str, eixo
 
 def aceite(nomes: list[str], fracoes: list[float]) -> Figure:
     """Quanto do limite cada medida gastou: barras até 1 conferem; as que passam ficam vermelhas."""
-    with matplotlib.rc_context(ESTILO | {"axes.grid.axis": "x"}):
+    with estilo({"axes.grid.axis": "x"}):
         figura, eixo = _nova(13, 2.2 + 0.5 * len(nomes))
         maior = 3.0  # o que passa muito do limite não esconde o resto
         cores = [AZUL if f <= 1 else VERMELHO for f in fracoes]
@@ -217,7 +236,7 @@ def pilhas(
     sinal: str = "%",
 ) -> Figure:
     """Barras horizontais empilhadas: cada rótulo soma `soma`; `sinal` vai atrás de cada número."""
-    with matplotlib.rc_context(ESTILO | {"axes.grid": False}):
+    with estilo({"axes.grid": False}):
         figura, eixo = _nova(12, 1.9 + 0.9 * len(rotulos))
         base = np.zeros(len(rotulos))
         tons = (AZUL, CEU, LARANJA, AMARELO, VERDE, ROSA, "0.6")
@@ -254,7 +273,7 @@ def regua(
 
     `vazadas` marca as palavras que entraram na conta do eixo: o lugar delas não é surpresa.
     """
-    with matplotlib.rc_context(ESTILO | {"axes.grid.axis": "x"}):
+    with estilo({"axes.grid.axis": "x"}):
         figura, eixo = _nova(11, 2.4 + 0.42 * len(palavras))
         ordem = np.argsort(valores)
         y = np.arange(len(palavras))
@@ -294,12 +313,14 @@ def helice(
 
     `inicio` é a posição da primeira linha de `pontos`, para os números da curva.
     """
-    with matplotlib.rc_context(ESTILO):
-        figura = Figure(figsize=(14, 6.8), layout="constrained")
+    from matplotlib import colormaps
+
+    with estilo():
+        figura = folha(14, 6.8)
         espaco = figura.add_subplot(1, 2, 1, projection="3d")
         plano = figura.add_subplot(1, 2, 2)
         n = len(pontos)
-        tom = matplotlib.colormaps["viridis"](np.linspace(0, 1, n))
+        tom = colormaps["viridis"](np.linspace(0, 1, n))
         espaco.plot(*pontos.T, color="0.75", linewidth=1)
         espaco.scatter(*pontos.T, c=tom, s=12, depthshade=False)
         marcadas = _separadas(pontos, np.linspace(0, n - 1, aneis).astype(int))
@@ -331,7 +352,7 @@ def helice(
 
 def caminho(pontos: np.ndarray, titulo: str, eixo_x: str, eixo_y: str, marcas: list[int]) -> Figure:
     """Uma curva em duas componentes, colorida pela posição, com algumas posições numeradas."""
-    with matplotlib.rc_context(ESTILO):
+    with estilo():
         figura, eixo = _nova(9.5, 7.5)
         eixo.plot(pontos[:, 0], pontos[:, 1], color="0.75", linewidth=1)
         nuvem = eixo.scatter(

@@ -32,8 +32,3 @@ def porcento(x: float, casas: int = 1) -> str:
 def megabytes(n: int) -> str:
     """Bytes em MB (10⁶): 328204800 -> '328,2 MB'."""
     return decimal(n / 1e6, 1) + " MB"
-
-
-def mebibytes(n: int) -> str:
-    """Bytes em MiB (2²⁰): 328204800 -> '313,0 MiB'."""
-    return decimal(n / 2**20, 1) + " MiB"

@@ -8,8 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from matplotlib.ticker import MaxNLocator
-
 from nucleo.base import graficos
 from nucleo.base.caderno import Quadro
 from nucleo.base.erros import ErroDoUsuario
@@ -335,6 +333,8 @@ def figura_da_turma(boletins: list[Boletim], apostilas: list[int]):
     }
     rotulos = [f"{t.apostila:02d}.{t.numero} {t.titulo}" for t in tarefas]
     titulo = f"A turma, função por função ({contado(len(boletins), 'pessoa')})"
+    from matplotlib.ticker import MaxNLocator
+
     figura = graficos.pilhas(rotulos, partes, titulo, "pessoas", len(boletins), "")
     # Não há meia pessoa: só números inteiros no eixo.
     figura.axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -1,13 +1,12 @@
 """Prever: entender o que se digitou, guardar com hora antes de medir, e dar o veredito."""
 
-import contextlib
 import json
-import os
 import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from nucleo.base import arquivos
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import decimal, inteiro
 from nucleo.exercicios.tipos import Medida, Pergunta
@@ -272,22 +271,7 @@ class Diario:
         """Escreve tudo num arquivo novo e o põe no lugar do velho, de uma vez."""
         dados = {"versao": VERSAO, "apostila": self.apostila, "respostas": self.respostas}
         texto = json.dumps(dados, ensure_ascii=False, indent=1) + "\n"
-        parcial = self.arquivo.with_name(f".{self.arquivo.name}.{os.getpid()}")
-        try:
-            self.arquivo.parent.mkdir(parents=True, exist_ok=True)
-            with parcial.open("w", encoding="utf-8") as f:
-                f.write(texto)
-                f.flush()
-                os.fsync(f.fileno())
-            os.replace(parcial, self.arquivo)
-        except OSError as erro:
-            with contextlib.suppress(OSError):
-                parcial.unlink()
-            raise ErroDoUsuario(
-                f"Não consegui guardar as previsões em {self.arquivo.parent}.",
-                f"O sistema respondeu: {erro.strerror or erro}.",
-                "Escolha outra pasta:  --saida PASTA",
-            ) from None
+        arquivos.gravar(self.arquivo, texto.encode("utf-8"), arquivos.OUTRA_PASTA)
 
     def recomecar(self) -> Path | None:
         """Guarda o diário de lado, com a hora no nome, e começa outro. Nada se apaga."""
@@ -302,7 +286,7 @@ class Diario:
             guardado = self.arquivo.with_name(
                 f"{self.arquivo.stem}.{time.strftime('%Y%m%d-%H%M%S')}-{n}.json"
             )
-        os.replace(self.arquivo, guardado)
+        self.arquivo.rename(guardado)
         self.respostas = {}
         return guardado
 

@@ -1,23 +1,28 @@
 """As figuras da lição 02_contexto. Cada função recebe o que já foi medido e devolve a Figure."""
 
-import matplotlib
-import numpy as np
-from matplotlib.figure import Figure
+from __future__ import annotations
 
-from nucleo.base.graficos import AZUL, CORES, ESTILO, LARANJA, TRACOS, VERDE, curvas
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nucleo.base.graficos import AZUL, CORES, LARANJA, TRACOS, VERDE, curvas, estilo, folha
 from nucleo.licoes import l02_contexto as exp
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def _paineis(quantos: int, altura: float = 5.4):
-    with matplotlib.rc_context(ESTILO):
-        figura = Figure(figsize=(max(8, 5.2 * quantos), altura), layout="constrained")
+    with estilo():
+        figura = folha(max(8, 5.2 * quantos), altura)
         eixos = figura.subplots(1, quantos, sharey=True, squeeze=False)[0]
     return figura, eixos
 
 
 def semelhanca(leituras: list[exp.Leitura], nome: str) -> Figure:
     """Cosseno dentro de cada sentido e entre eles, por camada; a faixa é o desvio entre pares."""
-    with matplotlib.rc_context(ESTILO):
+    with estilo():
         figura, eixos = _paineis(len(leituras))
         for eixo, x in zip(eixos, leituras, strict=True):
             for i, (rotulo, f) in enumerate(exp.curvas(x).items()):
@@ -35,8 +40,8 @@ def semelhanca(leituras: list[exp.Leitura], nome: str) -> Figure:
 
 def mapas(x: exp.Leitura, camada: int, nome: str) -> Figure:
     """Os cossenos de todas as ocorrências com todas, na entrada e na camada mais nítida."""
-    with matplotlib.rc_context(ESTILO | {"axes.grid": False}):
-        figura = Figure(figsize=(13.5, 6.4), layout="constrained")
+    with estilo({"axes.grid": False}):
+        figura = folha(13.5, 6.4)
         eixos = figura.subplots(1, 2)
         ordem = np.argsort(x.rotulos, kind="stable")
         fronteiras = np.flatnonzero(np.diff(x.rotulos[ordem])) + 0.5
@@ -58,7 +63,7 @@ def mapas(x: exp.Leitura, camada: int, nome: str) -> Figure:
 
 def separacao(provadas: list[exp.Provada], nome: str, limite: float = 0.01) -> Figure:
     """Dentro − entre, por camada, sobre a faixa dos embaralhos; cheio onde p corrigido < limite."""
-    with matplotlib.rc_context(ESTILO):
+    with estilo():
         figura, eixos = _paineis(len(provadas))
         for eixo, p in zip(eixos, provadas, strict=True):
             c = np.arange(len(p.palavra.lacuna))
@@ -101,8 +106,8 @@ def anisotropia(x: exp.Leitura, f: exp.Fundo, nome: str) -> Figure:
 
 def rebeldes(r: exp.Rebeldes, nome: str) -> Figure:
     """A anisotropia crua, sem as três dimensões que mais pesam, e padronizada."""
-    with matplotlib.rc_context(ESTILO):
-        figura = Figure(figsize=(13.5, 5.6), layout="constrained")
+    with estilo():
+        figura = folha(13.5, 5.6)
         um, dois = figura.subplots(1, 2)
         c = np.arange(len(r.crua))
         pares = (("crua", r.crua), ("sem as três", r.sem_tres), ("padronizada", r.padronizada))

@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from nucleo.base import preguica
+from nucleo.base import graficos
 from nucleo.base.unidades import decimal, inteiro
 from nucleo.contas import arquitetura, tabela_posicoes
 from nucleo.licoes import l02_embeddings as exp
 from nucleo.modelos import gpt2_medido
 from nucleo.modelos.fontes import Modelo
-
-graficos = preguica.modulo("nucleo.base.graficos")
 
 
 def analogias(conjunto: exp.Conjunto, nome: str):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import matplotlib
-import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
+from typing import TYPE_CHECKING
 
-from nucleo.base.graficos import CORES, ESTILO, TRACOS
+import numpy as np
+
+from nucleo.base.graficos import CORES, TRACOS, estilo, folha
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MARCAS = "sXDo^v"
 
@@ -24,8 +26,10 @@ def por_comprimento(
     treino: int,
 ) -> Figure:
     """Perda contra o tamanho da janela, com a faixa das sementes e o comprimento de treino."""
-    with matplotlib.rc_context(ESTILO):
-        figura = Figure(figsize=(12.5, 6.5), layout="constrained")
+    from matplotlib.ticker import NullLocator
+
+    with estilo():
+        figura = folha(12.5, 6.5)
         eixo = figura.subplots()
         for n, (nome, (x, y)) in enumerate(series.items()):
             aspecto = _aspecto(n)
@@ -51,8 +55,8 @@ def efeito(
     curvas: dict[str, tuple[np.ndarray, np.ndarray]], nomes: list[str], treino: int
 ) -> Figure:
     """O que a janela longa muda em cada posição, nos mesmos caracteres."""
-    with matplotlib.rc_context(ESTILO):
-        figura = Figure(figsize=(12.5, 6.5), layout="constrained")
+    with estilo():
+        figura = folha(12.5, 6.5)
         eixo = figura.subplots()
         for nome, (x, y) in curvas.items():
             aspecto = _aspecto(nomes.index(nome)) | {"marker": ""}

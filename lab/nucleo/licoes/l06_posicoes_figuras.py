@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import matplotlib
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from torch import Tensor
 
 from nucleo.base.caderno import Quadro
-from nucleo.base.graficos import AZUL, CEU, CORES, ESTILO, PRETO, TRACOS, VERMELHO
+from nucleo.base.graficos import AZUL, CEU, CORES, PRETO, TRACOS, VERMELHO, estilo, folha
 from nucleo.contas import posicoes, rope
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def _folha(largura: float, altura: float, **extra) -> Figure:
-    return Figure(figsize=(largura, altura), layout="constrained", **extra)
+    return folha(largura, altura, **extra)
 
 
 def equilibrio(quadro: Quadro) -> Figure:
@@ -22,7 +24,7 @@ def equilibrio(quadro: Quadro) -> Figure:
     nomes = [
         f"{inicio}{',  × √d' if vezes == 'sim' else ''}" for inicio, vezes, *_ in quadro.linhas
     ]
-    with matplotlib.rc_context(ESTILO | {"axes.grid.axis": "x"}):
+    with estilo({"axes.grid.axis": "x"}):
         figura = _folha(11.5, 4.8)
         eixo = figura.subplots()
         normas = [linha[2] for linha in quadro.linhas]
@@ -48,7 +50,7 @@ def senoides(T: int, d: int) -> Figure:
     tabela = posicoes.senoides(T, d).numpy()
     ondas = posicoes.comprimentos_de_onda(d).numpy()
     pares = sorted({0, d // 16, d // 8, d // 4, d // 2 - 1})
-    with matplotlib.rc_context(ESTILO):
+    with estilo():
         figura = _folha(14, 7)
         mapa, linhas = figura.subplots(1, 2, width_ratios=(1, 1.15))
         imagem = mapa.imshow(
@@ -78,7 +80,7 @@ def ondas(d: int, treino: int) -> Figure:
     """O comprimento de onda de cada par, em escala logarítmica, com o contexto de treino marcado."""
     lambdas = posicoes.comprimentos_de_onda(d).numpy()
     n = len(lambdas)
-    with matplotlib.rc_context(ESTILO):
+    with estilo():
         figura = _folha(10, 6)
         eixo = figura.subplots()
         eixo.semilogy(lambdas, color=AZUL, marker="o", markersize=5)
@@ -101,7 +103,7 @@ def ondas(d: int, treino: int) -> Figure:
 def distancia(d: int, ate: int) -> Figure:
     """PE(pos) · PE(pos + k) contra k: uma função só da distância."""
     k = np.arange(ate + 1)
-    with matplotlib.rc_context(ESTILO):
+    with estilo():
         figura = _folha(11, 6)
         eixo = figura.subplots()
         eixo.plot(k, posicoes.produto_interno_por_distancia(k, d), color=AZUL)
@@ -132,7 +134,9 @@ def fluxo(formas: dict[str, tuple[int, ...]]) -> Figure:
         ("escala", "soma", formas["E[ids] · √d"]), ("pos", "pe", f"({formas['PE[:T]'].split(',')[0][1:]},)"), ("pe", "soma", formas["PE[:T]"]),
         ("soma", "saida", formas["saída"]), ("saida", "bloco", formas["saída"]),
     ]  # fmt: skip
-    with matplotlib.rc_context(ESTILO | {"axes.grid": False}):
+    from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+    with estilo({"axes.grid": False}):
         figura = _folha(15, 5.6)
         eixo = figura.subplots()
         for x, y, rotulo, cor in caixas.values():
@@ -179,7 +183,7 @@ def precisao(quadro: Quadro) -> Figure:
     """O quadro de `precisao_por_posicao` em escala logarítmica; onde a conta dá NaN, um ×."""
     x, *colunas = np.array(quadro.linhas, dtype=float).T  # (n, 1 + tipos) -> tipos + 1 de (n,)
     erros = dict(zip(list(quadro.colunas)[1:], colunas, strict=True))
-    with matplotlib.rc_context(ESTILO):
+    with estilo():
         figura = _folha(11, 6.5)
         eixo = figura.subplots()
         for n, (nome, y) in enumerate(erros.items()):
@@ -209,7 +213,7 @@ def qk(mapa: Tensor, d: int, ate: int) -> Figure:
     """q·k girados para todas as posições m e n; e o quanto q·k cai com a distância."""
     k = np.arange(ate + 1)
     valor, somas = (serie.numpy() for serie in rope.decaimento(k, d))
-    with matplotlib.rc_context(ESTILO):
+    with estilo():
         figura = _folha(14.5, 6.6)
         esquerda, direita = figura.subplots(1, 2, width_ratios=(1, 1.25))
         limite = float(mapa.abs().max())
@@ -246,7 +250,7 @@ def esticamentos(razoes: dict[str, Tensor], d: int, treino: int, fator: float) -
         igual = next((n for n, r in juntas.items() if r.allclose(razao)), None)
         juntas[f"{igual} = {nome}" if igual else nome] = juntas.pop(igual) if igual else razao
     razoes = juntas
-    with matplotlib.rc_context(ESTILO):
+    with estilo():
         figura = _folha(12, 6.6)
         eixo = figura.subplots()
         for n, (nome, y) in enumerate(razoes.items()):
@@ -270,7 +274,9 @@ def esticamentos(razoes: dict[str, Tensor], d: int, treino: int, fator: float) -
 def dois_pares(n: int) -> Figure:
     """O vetor (1, 0) nas `n` primeiras posições: um par gira depressa, o outro devagar."""
     angulos, tetas = np.arange(n), (1.0, 0.1)
-    with matplotlib.rc_context(ESTILO):
+    import matplotlib
+
+    with estilo():
         figura = _folha(12, 6.2)
         for n, (eixo, teta) in enumerate(zip(figura.subplots(1, 2), tetas, strict=True)):
             circulo = np.linspace(0, 2 * np.pi, 200)

@@ -1,12 +1,17 @@
 """As figuras da lição 06_projecoes. Cada função recebe desenhos prontos e devolve a Figure."""
 
-import matplotlib
-import numpy as np
-from matplotlib.figure import Figure
+from __future__ import annotations
 
-from nucleo.base.graficos import AZUL, CEU, ESTILO, LARANJA, PRETO, ROSA, VERDE, VERMELHO
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nucleo.base.graficos import AZUL, CEU, LARANJA, PRETO, ROSA, VERDE, VERMELHO, estilo, folha
 from nucleo.contas.projecoes import Corridas
 from nucleo.licoes.l06_projecoes import INICIOS, SORTEADO, Conjunto, Controle
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TONS = (AZUL, LARANJA, VERDE, VERMELHO, ROSA, CEU, PRETO)
 FORMAS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
@@ -33,8 +38,8 @@ def _moldura(eixo) -> None:
 
 def lado_a_lado(c: Conjunto, desenhos: dict[str, np.ndarray], nome: str) -> Figure:
     """Um desenho por método, com a legenda dos grupos embaixo."""
-    with matplotlib.rc_context(ESTILO | SEM_EIXOS):
-        figura = Figure(figsize=(5.4 * len(desenhos), 6.6), layout="constrained")
+    with estilo(SEM_EIXOS):
+        figura = folha(5.4 * len(desenhos), 6.6)
         eixos = figura.subplots(1, len(desenhos), squeeze=False)[0]
         for eixo, (metodo, Y) in zip(eixos, desenhos.items(), strict=True):
             _nuvem(eixo, Y, c.rotulos, c.grupos, 60)
@@ -52,8 +57,8 @@ def grade(c: Conjunto, metodo: str, desenhos: dict, nome: str) -> Figure:
     """Uma linha por perplexidade (ou vizinhos), uma coluna por semente."""
     botoes = list(dict.fromkeys(b for b, _ in desenhos))
     sementes = list(dict.fromkeys(s for _, s in desenhos))
-    with matplotlib.rc_context(ESTILO | SEM_EIXOS):
-        figura = Figure(figsize=(2.5 * len(sementes), 2.5 * len(botoes) + 1), layout="constrained")
+    with estilo(SEM_EIXOS):
+        figura = folha(2.5 * len(sementes), 2.5 * len(botoes) + 1)
         eixos = figura.subplots(len(botoes), len(sementes), squeeze=False)
         for i, b in enumerate(botoes):
             for j, s in enumerate(sementes):
@@ -71,8 +76,8 @@ def grade(c: Conjunto, metodo: str, desenhos: dict, nome: str) -> Figure:
 def inicios(corridas: Corridas, botao: int, sementes: list[int]) -> Figure:
     """O círculo do brinquedo, com início PCA e início sorteado; a cor é o ângulo verdadeiro."""
     linhas = [(m, i) for m in corridas.metodos[1:] for i in INICIOS]
-    with matplotlib.rc_context(ESTILO | SEM_EIXOS):
-        figura = Figure(figsize=(3 * len(linhas), 3 * len(sementes) + 0.8), layout="constrained")
+    with estilo(SEM_EIXOS):
+        figura = folha(3 * len(linhas), 3 * len(sementes) + 0.8)
         eixos = figura.subplots(len(sementes), len(linhas), squeeze=False)
         for j, (metodo, inicio) in enumerate(linhas):
             for i, s in enumerate(sementes):
@@ -88,8 +93,8 @@ def inicios(corridas: Corridas, botao: int, sementes: list[int]) -> Figure:
 
 def controle(ctl: Controle, desenhos: dict[str, np.ndarray], partes: list, grupos: list) -> Figure:
     """Ruído puro, pintado pelos aglomerados que o k-means acha nele, e a LDA com rótulos trocados."""
-    with matplotlib.rc_context(ESTILO | SEM_EIXOS):
-        figura = Figure(figsize=(4.4 * (len(desenhos) + 1), 5.2), layout="constrained")
+    with estilo(SEM_EIXOS):
+        figura = folha(4.4 * (len(desenhos) + 1), 5.2)
         eixos = figura.subplots(1, len(desenhos) + 1)
         for eixo, titulo, parte in zip(eixos[:-1], desenhos, partes, strict=True):
             _nuvem(eixo, desenhos[titulo], parte, [""] * (parte.max() + 1), 46)

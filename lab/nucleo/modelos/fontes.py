@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from nucleo.base import caminhos
+from nucleo.base.arquivos import legivel
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.modelos import hub, smollm2, tensores
 from nucleo.modelos.tensores import Tensor
@@ -263,11 +264,11 @@ def de_pasta(pasta: Path) -> Modelo:
     """
     config = ler_config(pasta)
     cabecalho = tensores.cabecalho_da_pasta(pasta)
-    nome = caminhos.legivel(pasta.resolve().name)
+    nome = legivel(pasta.resolve().name)
     for arquivo in ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt"):
         if (pasta / arquivo).is_file():
             tensores.recusar_ponteiro(pasta / arquivo)
-    tokenizador, origem = Tokenizador.de_pasta(pasta, nome), f"pasta {caminhos.legivel(pasta)}"
+    tokenizador, origem = Tokenizador.de_pasta(pasta, nome), f"pasta {legivel(str(pasta))}"
     if tokenizador is None and config.get("model_type") == "gpt2":
         candidato = tokenizador_gpt2()
         if config.get("vocab_size") == candidato.tamanho:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from nucleo.base.arquivos import legivel
 from nucleo.base.erros import ErroDoUsuario
 
 # As mesmas doze palavras nas duas línguas: mostram de que textos saiu um vocabulário.
@@ -221,9 +222,8 @@ def normalizar(texto: str) -> str:
     Os dois parecem iguais na tela e viram tokens diferentes (no GPT-2, ' não' tem 2 tokens
     em NFC e 4 em NFD). Nomes copiados de um Mac ou de um PDF costumam vir em NFD.
     """
-    # Bytes que não são UTF-8 chegam da linha de comando como meios-caracteres; viram um �.
-    inteiro = texto.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return unicodedata.normalize("NFC", inteiro)
+    # Bytes que o sistema não soube ler chegam da linha de comando como meios-caracteres.
+    return unicodedata.normalize("NFC", legivel(texto))
 
 
 def sem_acentos(texto: str) -> str:

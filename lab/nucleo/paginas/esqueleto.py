@@ -11,13 +11,12 @@ import io
 import os
 import re
 import struct
-import tempfile
 from collections.abc import Callable
 from functools import lru_cache
 from html import escape
 from pathlib import Path
 
-from nucleo.base.caderno import nao_gravou
+from nucleo.base import arquivos
 
 MOLDES = Path(__file__).resolve().parent / "esqueletos"
 _NUMERO = re.compile(r"[−+-]?\d[\d.,]*(e[−+-]?\d+)?( ?(%|s|min|[KMG]i?B))?|—|")
@@ -264,34 +263,5 @@ def gravar(caminho: Path, texto: str) -> Path:
 
     Erros: `ErroDoUsuario` se faltar disco ou permissão; a página de antes continua lá.
     """
-    provisorio = None
-    try:
-        caminho.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w",
-            encoding="utf-8",
-            newline="\n",
-            dir=caminho.parent,
-            prefix=".parcial-",
-            delete=False,
-        ) as f:
-            provisorio = f.name
-            f.write(texto)
-        # O arquivo provisório nasce só para o dono; a página é como outra qualquer.
-        os.chmod(provisorio, 0o666 & ~_mascara())
-        os.replace(provisorio, caminho)
-    except OSError as erro:
-        fazer = "Libere espaço ou dê permissão de escrita nessa pasta, e rode:  python lab/tudo.py --so-pagina"
-        raise nao_gravou(caminho.parent, erro, fazer) from None
-    finally:
-        if provisorio is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(provisorio)
-    return caminho
-
-
-def _mascara() -> int:
-    # Só há um jeito de ler a máscara: trocá-la e devolvê-la.
-    mascara = os.umask(0)
-    os.umask(mascara)
-    return mascara
+    fazer = "Libere espaço ou dê permissão de escrita nessa pasta, e rode:  python lab/tudo.py --so-pagina"
+    return arquivos.gravar(caminho, texto.encode("utf-8"), fazer)

@@ -8,8 +8,6 @@ modelo, em 8 bits por número (uma escala por linha): o que se avalia é sempre 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nucleo.base import caminhos
+from nucleo.base import arquivos, caminhos
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.contas.escalonamento import (
     Escalonamento,
@@ -75,13 +73,10 @@ def guardar(modelo: ModeloDeEsquema, semente: int, pasta: Path = PASTA) -> Path:
     from safetensors.torch import save_file
 
     destino = arquivo(modelo.esquema, semente, pasta)
-    pasta.mkdir(parents=True, exist_ok=True)
     # A lm_head é a própria tabela de entrada: guarda-se uma vez.
     pesos = {n: p.detach() for n, p in modelo.named_parameters()}
-    with tempfile.TemporaryDirectory(dir=pasta) as trabalho:
-        provisorio = Path(trabalho) / destino.name
+    with arquivos.ao_lado(destino) as provisorio:
         save_file(comprimir(pesos), provisorio)
-        os.replace(provisorio, destino)
     return destino
 
 
@@ -213,10 +208,8 @@ def preparar(pasta_do_corpus: str | None, pasta: Path = PASTA) -> np.ndarray:
 
 def gravar_ficha(dados: dict, pasta: Path = PASTA) -> None:
     """Grava a ficha.json da pasta, inteira ou nada."""
-    provisoria = pasta / "ficha.json.parcial"
     texto = json.dumps(dados, ensure_ascii=False, indent=1) + "\n"
-    provisoria.write_text(texto, encoding="utf-8", newline="\n")
-    os.replace(provisoria, pasta / "ficha.json")
+    arquivos.gravar(pasta / "ficha.json", texto.encode("utf-8"))
 
 
 def treinar(
