@@ -14,11 +14,11 @@ else
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help all preparar test bench lint referencia apostilas clean
+.PHONY: help all preparar test test-longo bench lint referencia apostilas clean
 
 help: ## mostra esta lista
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
-	  || grep -E '^[a-z]+:.*##' Makefile
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
+	  || grep -E '^[a-z-]+:.*##' Makefile
 
 all: preparar ## prepara a máquina, roda todas as lições e faz outputs/index.html
 	"$(PY)" lab/tudo.py $(TUDO)
@@ -26,8 +26,13 @@ all: preparar ## prepara a máquina, roda todas as lições e faz outputs/index.
 preparar: $(VENV)/.instalado ## confere a máquina e deixa um modelo pronto
 	"$(PY)" lab/00_preparar.py
 
-test: $(VENV)/.instalado-dev ## roda os testes (menos de 10 minutos, sem internet)
-	"$(PY)" -m pytest -n 2 --dist loadfile
+# Quem termina antes toma testes de quem ainda tem: as lições, que são longas, caem em qualquer um.
+TESTAR := -m pytest -n 2 --dist worksteal
+test: $(VENV)/.instalado-dev ## roda os testes de todo dia (menos de 4 minutos, sem internet)
+	"$(PY)" $(TESTAR) -m "not longo"
+
+test-longo: $(VENV)/.instalado-dev ## roda os demorados e raros: cem mortes, uma turma de 40, o clone de quem chega
+	"$(PY)" $(TESTAR) -m longo
 
 # Opções para bench/tudo.py, se quiser: make bench BENCH="--rapido --so rope"
 BENCH  ?=

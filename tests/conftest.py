@@ -1,33 +1,49 @@
 """O que os testes dividem. Os modelos abrem uma vez por sessão e são só de leitura."""
 
+import argparse
+import atexit
+import gc
+import hashlib
+import io
+import json
 import os
+import runpy
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
+
+from nucleo.base import caminhos
 
 RAIZ = Path(__file__).resolve().parents[1]
 LAB = RAIZ / "lab"
 
-# Dois processos de teste dividem os núcleos: cada conta com uma thread não atropela a outra.
-if os.environ.get("PYTEST_XDIST_WORKER"):
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-# O que a biblioteca responde nos testes fica numa pasta da sessão, e não no cache de quem os roda.
-# (O pai a cria; os processos do xdist a herdam.)
+# Os testes não dependem de nada de quem os roda: nem das variáveis, nem dos caches, nem de outputs/.
+# (O processo pai arruma a casa; os do xdist a herdam.)
 if "PYTEST_XDIST_WORKER" not in os.environ:
-    import atexit
-    import shutil
-    import tempfile
+    os.environ["LAB_TESTES_CACHE"] = str(caminhos.cache())  # só a conversão do SmolLM2 vem de lá
+    for nome in list(os.environ):
+        if nome.startswith(("LAB_", "HF_", "TRANSFORMERS_")) and nome != "LAB_TESTES_CACHE":
+            del os.environ[nome]
+    os.environ["LAB_TESTES"] = tempfile.mkdtemp(prefix="testes-do-lab-")
+    atexit.register(shutil.rmtree, os.environ["LAB_TESTES"], ignore_errors=True)
+CASA = Path(os.environ["LAB_TESTES"])
+os.environ |= {"LAB_CACHE": str(CASA / "lab"), "HF_HOME": str(CASA / "hf"), "HF_HUB_OFFLINE": "1"}
+caminhos.SAIDAS = CASA / "outputs"
 
-    os.environ["LAB_RESPOSTAS"] = tempfile.mkdtemp(prefix="respostas-")
-    atexit.register(shutil.rmtree, os.environ["LAB_RESPOSTAS"], ignore_errors=True)
+# Dois processos de teste dividem os núcleos: cada conta com uma thread não atropela a outra.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
-# Nenhum teste depende da rede: quem precisa do hub abre o próprio servidor e religa isto.
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# Quem nos chamou pode ignorar o Ctrl-C (um `nohup`, um `&`), e os filhos herdariam isso.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -36,8 +52,16 @@ def smollm2():
     from nucleo.modelos import fontes
     from nucleo.modelos import smollm2 as fonte
 
-    if not (fonte.convertido() or fonte.achar_gguf()):
-        pytest.skip(f"o pacote {fonte.PACOTE} não está instalado: use make test")
+    if not fonte.convertido():
+        guardado = Path(os.environ["LAB_TESTES_CACHE"]) / "smollm2"
+        with FileLock(CASA / "smollm2.lock"):
+            if not (guardado / "origem.json").is_file():
+                if not fonte.achar_gguf():
+                    pytest.skip(f"o pacote {fonte.PACOTE} não está instalado: use make test")
+                fonte.converter(destino=guardado)
+            if not fonte.pasta_convertida().exists():
+                fonte.pasta_convertida().parent.mkdir(parents=True, exist_ok=True)
+                fonte.pasta_convertida().symlink_to(guardado, target_is_directory=True)
     return fontes.abrir("smollm2")
 
 
@@ -105,12 +129,12 @@ def rodar(
 
     `antes` é o preexec_fn: o que fazer no processo novo antes do programa (limites, permissões).
     """
-    env = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONIOENCODING": "utf-8"} | (ambiente or {})
-    codificacao = env["PYTHONIOENCODING"].split(":")[0]
+    env = os.environ | {"LAB_SAIDAS": str(caminhos.SAIDAS), "PYTHONIOENCODING": "utf-8"}
+    env |= ambiente or {}
     return subprocess.run(
         [sys.executable, str(LAB / script), *opcoes],
         capture_output=True,
-        encoding=codificacao,
+        encoding=env["PYTHONIOENCODING"].split(":")[0],
         env=env,
         cwd=onde or RAIZ,
         timeout=280,
@@ -118,15 +142,56 @@ def rodar(
     )
 
 
-def rodar_tudo(licao: str, pasta: Path, *opcoes: str):
-    """A lição inteira no SmolLM2, com as saídas em `pasta`: (CompletedProcess, segundos de processador)."""
-    import resource
+def rodar_dentro(script: str, *opcoes: str, ambiente: dict | None = None, entrada: str = ""):
+    """O mesmo que `rodar`, neste processo: sem esperar outro Python e as bibliotecas dele subirem.
 
-    antes = resource.getrusage(resource.RUSAGE_CHILDREN)
-    feito = rodar(licao, "--modelo", "smollm2", *opcoes, "--saida", str(pasta), onde=pasta.parent)
-    depois = resource.getrusage(resource.RUSAGE_CHILDREN)
+    Serve aos enganos de quem digita. Que o script, sozinho, também os explica, quem confere é
+    test_aula, com um processo de verdade para cada um.
+    """
+    guardados = (sys.argv, sys.stdin, sys.stdout, sys.stderr, sys.excepthook, dict(os.environ))
+    limiar, traduzir, plural = gc.get_threshold(), argparse._, argparse.ngettext
+    saida, erro = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    sys.argv, sys.stdin = [str(LAB / script), *opcoes], io.StringIO(entrada)
+    sys.stdout, sys.stderr = saida, erro
+    os.environ |= ambiente or {}
+    codigo = 0
+    try:
+        try:
+            runpy.run_path(sys.argv[0], run_name="__main__")
+        except Exception as e:
+            codigo = 1  # o de um traceback; a Aula troca o excepthook, que sai com outro
+            sys.excepthook(type(e), e, e.__traceback__)
+    except SystemExit as fim:
+        codigo = int(fim.code or 0)
+    finally:
+        sys.argv, sys.stdin, sys.stdout, sys.stderr, sys.excepthook, variaveis = guardados
+        os.environ.clear()
+        os.environ |= variaveis
+        argparse._, argparse.ngettext = traduzir, plural
+        gc.set_threshold(*limiar)
+    ditos = []
+    for fluxo in (saida, erro):
+        fluxo.flush()
+        ditos.append(fluxo.buffer.getvalue().decode("utf-8"))
+    return subprocess.CompletedProcess([script, *opcoes], codigo, *ditos)
+
+
+def licao_pronta(licao: str, *opcoes: str, **mais):
+    """(CompletedProcess, pasta das saídas) de uma lição que roda uma vez por sessão de testes.
+
+    Todos os processos do xdist dividem a pasta: é só de leitura. `mais` é o de `rodar`.
+    """
+    nome = hashlib.sha256(repr((licao, opcoes)).encode()).hexdigest()[:8]
+    pasta = CASA / "lições com espaço" / f"{Path(licao).stem} {nome}"
+    pasta.parent.mkdir(exist_ok=True)
+    relato = pasta.with_suffix(".json")
+    with FileLock(pasta.with_suffix(".lock")):
+        if not relato.exists():
+            feito = rodar(licao, *opcoes, "--saida", str(pasta), onde=pasta.parent, **mais)
+            relato.write_text(json.dumps([feito.returncode, feito.stdout, feito.stderr]), "utf-8")
+    feito = subprocess.CompletedProcess([licao, *opcoes], *json.loads(relato.read_text("utf-8")))
     assert feito.returncode == 0, feito.stderr
-    return feito, depois.ru_utime + depois.ru_stime - antes.ru_utime - antes.ru_stime
+    return feito, pasta
 
 
 def ler_csv(pasta: Path, nome: str) -> list[dict[str, str]]:

@@ -14,7 +14,7 @@ import pytest
 
 import gpt2_plantado as plantado
 from nucleo.base import descida
-from nucleo.modelos import fontes
+from nucleo.modelos import fontes, hub
 from servidor_hub import Esparso, ServidorHub
 
 _AMBIENTE = (
@@ -48,6 +48,8 @@ def fixture_casa(tmp_path, monkeypatch):
     monkeypatch.setattr(file_download, "time", sem_pausa)
     monkeypatch.setattr(_http, "time", sem_pausa)
     monkeypatch.setattr(descida, "PAUSA", 0)
+    # Um servidor desta máquina, ocupada, pode demorar; quem testa o prazo o encurta.
+    monkeypatch.setattr(hub, "PRAZO", 60.0)
     yield pasta
     shutil.rmtree(pasta, ignore_errors=True)  # o pytest guardaria os modelos de três sessões
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from conftest import LAB, RAIZ, erro_gentil, rodar
+from conftest import LAB, RAIZ, erro_gentil, licao_pronta, rodar_dentro
 from nucleo.afirmacoes import errata, fichas, guardados, medidas, medidas_02, medidas_06, vereditos
 from nucleo.afirmacoes.fichas import (
     CONFERE,
@@ -492,12 +492,9 @@ def test_a_referencia_e_deste_arquivo_de_afirmacoes(nome):
 # --- a lição -----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def licao(tmp_path_factory):
-    pasta = tmp_path_factory.mktemp("conferência com espaço")
-    feito = rodar("99_conferir.py", "--modelo", "mini", "--saida", str(pasta))
-    assert feito.returncode == 0, feito.stderr
-    return feito, pasta
+@pytest.fixture
+def licao():
+    return licao_pronta("99_conferir.py", "--modelo", "mini")
 
 
 @pytest.mark.cli
@@ -545,7 +542,7 @@ def test_o_csv_e_o_resumo_contam_o_mesmo(licao):
 @pytest.mark.mini
 def test_uma_afirmacao_por_inteiro(tmp_path):
     opcoes = ("--afirmacao", "brasil_5_tokens", "--modelo", "mini", "--saida", str(tmp_path))
-    feito = rodar("99_conferir.py", *opcoes)
+    feito = rodar_dentro("99_conferir.py", *opcoes)
     assert feito.returncode == 0, feito.stderr
     for trecho in (
         "como se mede",
@@ -559,12 +556,12 @@ def test_uma_afirmacao_por_inteiro(tmp_path):
 
 @pytest.mark.cli
 def test_id_errado_sugere_o_certo():
-    erro_gentil(rodar("99_conferir.py", "--afirmacao", "brasil_5_token"), "brasil_5_tokens")
-    erro_gentil(rodar("99_conferir.py", "--afirmacao", ""), "Não há afirmação com o id ''")
+    erro_gentil(rodar_dentro("99_conferir.py", "--afirmacao", "brasil_5_token"), "brasil_5_tokens")
+    erro_gentil(rodar_dentro("99_conferir.py", "--afirmacao", ""), "Não há afirmação com o id ''")
     guardadas = {
         p: p.read_bytes() for p in (RAIZ / "data" / "referencia").glob("*/99_conferir.json")
     }
-    erro_gentil(rodar("99_conferir.py", "--apostila", "2", "--guardar"), "inteira")
+    erro_gentil(rodar_dentro("99_conferir.py", "--apostila", "2", "--guardar"), "inteira")
     assert guardadas and all(p.read_bytes() == antes for p, antes in guardadas.items())
 
 

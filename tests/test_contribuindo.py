@@ -11,7 +11,7 @@ import pytest
 from conftest import RAIZ
 from test_leia_me import copiar_repositorio
 
-pytestmark = [pytest.mark.cli, pytest.mark.smollm2]
+pytestmark = [pytest.mark.cli, pytest.mark.smollm2, pytest.mark.longo]
 TEXTO = (RAIZ / "CONTRIBUINDO.md").read_text(encoding="utf-8")
 # "Em `arquivo`:", "No fim de `arquivo`:" ou "Na tabela de `arquivo`:", e o bloco que vem depois.
 RECEITA = re.compile(

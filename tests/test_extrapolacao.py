@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from conftest import erro_gentil, rodar
+from conftest import erro_gentil, licao_pronta, rodar_dentro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.contas.posicoes import ErroDePosicao
 from nucleo.licoes import l06_extrapolacao as exp
@@ -171,13 +171,10 @@ def test_treino_repete_e_aprende(pequeno, monkeypatch):
 # ------------------------------------------------------------------ o que vem no repositório
 
 
-@pytest.fixture(scope="module")
-def rapida(tmp_path_factory):
+@pytest.fixture
+def rapida():
     """A lição com uma semente, uma vez; as verificações abaixo só a leem."""
-    pasta = tmp_path_factory.mktemp("extrapolação")
-    feito = rodar(LICAO, "--rapido", "--saida", str(pasta))
-    assert feito.returncode == 0, feito.stderr
-    return feito, pasta
+    return licao_pronta(LICAO, "--rapido")
 
 
 @pytest.mark.cli
@@ -215,6 +212,6 @@ def test_os_pesos_do_repositorio():
     ],
 )
 def test_enganos_na_linha_de_comando(opcoes, trechos, tmp_path):
-    feito = rodar(LICAO, *opcoes, "--saida", str(tmp_path), ambiente={"LAB_CORPUS": ""})
+    feito = rodar_dentro(LICAO, *opcoes, "--saida", str(tmp_path))
     erro_gentil(feito, *trechos)
     assert not list(tmp_path.iterdir())

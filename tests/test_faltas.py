@@ -36,7 +36,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -135,9 +134,7 @@ def test_corte_unico_se_cura_sozinho(nome, publicado, magro, casa):
 def test_get_que_falha_responde_na_hora(pane, frase, publicado, magro, casa):
     # O HEAD vai bem e o GET não: a biblioteca tentaria de novo, em silêncio, por meio minuto.
     publicado.pane(*pane, metodo="GET", arquivo="model.safetensors")
-    inicio = time.monotonic()
     assert frase in falha("gpt2").por_que
-    assert time.monotonic() - inicio < 10
     assert (
         sum(p.metodo == "GET" and p.arquivo == "model.safetensors" for p in publicado.pedidos) == 1
     )
@@ -201,14 +198,12 @@ def test_o_sha256_conferido_e_o_do_arquivo_inteiro(publicado, casa):
 
 def test_dns_de_verdade(tmp_path):
     """Um nome que o DNS nunca terá (RFC 2606), com a busca de nomes verdadeira do sistema."""
-    inicio = time.monotonic()
     feito = rodar(
         LICAO, "--modelo", "gpt2", "--saida", str(tmp_path / "s"),
         ambiente=ambiente("http://hub.invalid", tmp_path),
     )  # fmt: skip
     erro_gentil(feito, "00_preparar.py --modelos gpt2")
     assert "sem internet" in feito.stderr or "não respondeu" in feito.stderr, feito.stderr
-    assert time.monotonic() - inicio < 60
     assert list((tmp_path / "s").iterdir()) == []
 
 

@@ -178,6 +178,9 @@ def test_cache_estragado_nao_derruba_o_auto(no_ar, smollm2_de_mentira, casa):
 # --- sem rede: a decisão sai no prazo, que é menor que 5 segundos ------------------------------
 
 
+PRAZO = hub.PRAZO
+
+
 def sem_nome(*_, **__):
     raise socket.gaierror(-3, "Temporary failure in name resolution")
 
@@ -192,7 +195,7 @@ def sem_nome(*_, **__):
     ids=["nome que não existe", "dns que trava"],
 )
 def test_sem_dns_o_auto_decide(buscar, frase, casa, smollm2_de_mentira, monkeypatch):
-    assert hub.PRAZO < 5
+    assert 3 < PRAZO < 5  # o README promete 5 s; menos de 3 seria desistir de quem só é lento
     monkeypatch.setattr(hub, "PRAZO", 0.3)
     apontar(monkeypatch, "http://hub.invalid")
     monkeypatch.setattr(socket, "getaddrinfo", buscar)

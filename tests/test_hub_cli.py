@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpt2_plantado as plantado
-from conftest import erro_gentil, ler_csv, rodar
+from conftest import erro_gentil, ler_csv, rodar, rodar_dentro
 from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     fixture_casa,
     fixture_gpt2_plantado,
@@ -212,7 +212,7 @@ def test_preparar_so_conferir_nao_baixa_nada(servidor, tmp_path, magro):
     assert "gpt2: não está nesta máquina" in p.stdout and "mini: pronto" in p.stdout
 
 
-def test_preparar_com_pedido_sem_sentido_sai_com_2(tmp_path):
-    p = rodar("00_preparar.py", "--modelos", "gpt3", ambiente=ambiente("http://a", tmp_path))
+def test_preparar_com_pedido_sem_sentido_sai_com_2():
+    p = rodar_dentro("00_preparar.py", "--modelos", "gpt3")
     erro_gentil(p, "gpt3")
     assert not p.stdout  # recusou antes de preparar qualquer coisa

@@ -5,19 +5,16 @@ import re
 
 import pytest
 
-from conftest import LAB, erro_gentil, ler_csv, rodar
+from conftest import LAB, erro_gentil, ler_csv, licao_pronta, rodar, rodar_dentro
 
 pytestmark = pytest.mark.cli
 LICAO = "06_posicoes.py"
 
 
-@pytest.fixture(scope="module")
-def completa(smollm2, tmp_path_factory):
+@pytest.fixture
+def completa(smollm2):
     """Uma execução com tudo; as verificações abaixo só a leem."""
-    pasta = tmp_path_factory.mktemp("posições")
-    feito = rodar(LICAO, "--saida", str(pasta))
-    assert feito.returncode == 0, feito.stderr
-    return feito, pasta
+    return licao_pronta(LICAO)
 
 
 @pytest.mark.smollm2
@@ -82,7 +79,7 @@ def test_rapida_com_a_frase_de_quem_assiste(tmp_path):
     ],
 )
 def test_enganos_na_linha_de_comando(opcoes, trechos, tmp_path):
-    feito = rodar(LICAO, *opcoes, "--sem-graficos", "--saida", str(tmp_path))
+    feito = rodar_dentro(LICAO, *opcoes, "--sem-graficos", "--saida", str(tmp_path))
     erro_gentil(feito, *[t for t in trechos if t != "--"])
     assert not list(tmp_path.glob("*.csv"))
 

@@ -6,22 +6,21 @@ import numpy as np
 import pytest
 import torch
 
-from conftest import erro_gentil, rodar
+from conftest import erro_gentil, licao_pronta, rodar, rodar_dentro
 from manutencao import treinar_mini
 from nucleo.licoes import l02_treino as exp
 from nucleo.treino import treinador as tr
-
-SEM_CORPUS = {"LAB_CORPUS": ""}
 
 
 @pytest.mark.cli
 @pytest.mark.mini
 def test_sem_corpus_conta_a_historia_diz_o_que_falta_e_repete_as_tabelas(tmp_path):
-    inteira, de_novo = tmp_path / "a", tmp_path / "b"
+    de_novo = tmp_path / "b"
     # O ato 1 treina de verdade, e é o que demora: uma vez basta (que o treino se repete bit a bit está em
     # test_treino.py). O ato 2, do mini pronto, roda duas.
-    for pasta, secao in ((inteira, []), (de_novo, ["--secao", "2"])):
-        feito = rodar("02_treino.py", *secao, "--saida", str(pasta), ambiente=SEM_CORPUS)
+    toda, inteira = licao_pronta("02_treino.py")
+    parte = rodar("02_treino.py", "--secao", "2", "--saida", str(de_novo))
+    for feito, secao in ((toda, False), (parte, True)):
         assert feito.returncode == 0, feito.stderr
         assert "Sem corpus" in feito.stdout
         assert "NÃO" not in feito.stdout  # todas as conferências conferem
@@ -50,7 +49,7 @@ def test_corpus_com_problema_e_um_erro_so_e_nada_fica_escrito(tmp_path, conteudo
     if conteudo is not None:
         pasta.mkdir()
         (pasta / "obra.txt").write_bytes(conteudo)
-    feito = rodar("02_treino.py", "--corpus", str(pasta), "--saida", str(tmp_path / "s"))
+    feito = rodar_dentro("02_treino.py", "--corpus", str(pasta), "--saida", str(tmp_path / "s"))
     erro_gentil(feito, "corpus")
     assert not list((tmp_path / "s").glob("*"))
 

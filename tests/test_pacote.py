@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import RAIZ, erro_gentil, rodar
+from conftest import RAIZ, erro_gentil, rodar, rodar_dentro
 from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     fixture_casa,
     fixture_gpt2_plantado,
@@ -438,13 +438,14 @@ def test_do_pen_drive_a_licao_com_o_gpt2_plantado_e_sem_rede(gpt2_plantado, casa
 
 @pytest.mark.cli
 def test_os_erros_da_linha_de_comando_sao_gentis(tmp_path):
-    erro_gentil(rodar("00_preparar.py", "--do-pacote", str(tmp_path / "nada")), "Não há uma pasta")
+    nada = str(tmp_path / "nada")
+    erro_gentil(rodar_dentro("00_preparar.py", "--do-pacote", nada), "Não há uma pasta")
     (tmp_path / "vazia").mkdir()
-    p = rodar("00_preparar.py", "--do-pacote", str(tmp_path / "vazia"))
+    p = rodar_dentro("00_preparar.py", "--do-pacote", str(tmp_path / "vazia"))
     erro_gentil(p, "não é um pacote inteiro")
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
-    erro_gentil(rodar("00_preparar.py", "--pacote", a, "--espelho", b), "não combina")
-    erro_gentil(rodar("00_preparar.py", "--sem-wheels"), "só valem com --pacote")
+    erro_gentil(rodar_dentro("00_preparar.py", "--pacote", a, "--espelho", b), "não combina")
+    erro_gentil(rodar_dentro("00_preparar.py", "--sem-wheels"), "só valem com --pacote")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["vazia"]  # nada começou
 
 

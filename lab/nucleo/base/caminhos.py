@@ -5,7 +5,8 @@ from pathlib import Path
 
 RAIZ = Path(__file__).resolve().parents[3]
 DADOS = RAIZ / "data"
-SAIDAS = RAIZ / "outputs"
+# Onde as lições gravam, cada uma na sua pasta. `LAB_SAIDAS` muda o lugar de todas.
+SAIDAS = Path(os.path.expanduser(os.environ.get("LAB_SAIDAS") or RAIZ / "outputs"))
 
 
 def cache() -> Path:

@@ -1,4 +1,8 @@
-"""Os exercícios: perguntas que se preveem, funções que se escrevem, e quem julga as duas."""
+"""Os exercícios: perguntas que se preveem, funções que se escrevem, quem julga as duas, e a caixa onde roda o
+código dos outros.
+
+Só o palco, NN_exercicios e corrigir a importam. Ela importa contas, modelos e base.
+"""
 
 from pathlib import Path
 
