@@ -38,6 +38,7 @@ from palco.erros import com_este_python, rodar_com_erros_gentis
 from palco.opcoes import Analisador
 from palco.tela import barra_de_progresso
 
+AINDA_NAO = "\nEsta máquina ainda não está pronta: resolva os itens [falta] e rode de novo."
 MODELOS = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "smollm2", "mini")
 
 
@@ -85,32 +86,23 @@ def barra():
 
 def ler_opcoes() -> argparse.Namespace:
     p = Analisador(prog="00_preparar.py", description=__doc__)
-    p.add_argument(
-        "--modelos", type=lista_de("os modelos", MODELOS), help="quais deixar prontos, com vírgulas"
-    )
-    p.add_argument(
-        "--completo",
-        action="append",
-        choices=MODELOS[:4],
-        default=[],
-        help="baixa o GPT-2 inteiro deste tamanho (pode repetir)",
-    )
+    quais = "quais deixar prontos, com vírgulas"
+    p.add_argument("--modelos", type=lista_de("os modelos", MODELOS), help=quais)
+    inteiro = "baixa o GPT-2 inteiro deste tamanho (pode repetir)"
+    p.add_argument("--completo", action="append", choices=MODELOS[:4], default=[], help=inteiro)
     p.add_argument("--so-conferir", action="store_true", help="não baixa nem converte nada")
     sem_rede = p.add_argument_group("sem internet").add_mutually_exclusive_group()
     sem_rede.add_argument("--pacote", metavar="PASTA", help="monta o pacote para um pen drive")
-    sem_rede.add_argument(
-        "--do-pacote", metavar="ORIGEM", help="instala de um pacote: pasta ou http://IP:PORTA"
-    )
+    de_onde = "instala de um pacote: pasta ou http://IP:PORTA"
+    sem_rede.add_argument("--do-pacote", metavar="ORIGEM", help=de_onde)
     sem_rede.add_argument("--espelho", metavar="PASTA", help="serve um pacote à rede local")
     montar = p.add_argument_group("com --pacote")
+    maquinas = f"para que máquinas são os wheels (padrão: esta); há {', '.join(PLATAFORMAS)}"
     montar.add_argument(
-        "--plataformas",
-        type=lista_de("as plataformas", PLATAFORMAS),
-        help=f"para que máquinas são os wheels (padrão: esta); há {', '.join(PLATAFORMAS)}",
+        "--plataformas", type=lista_de("as plataformas", PLATAFORMAS), help=maquinas
     )
-    montar.add_argument(
-        "--pythons", type=lista_de("os Pythons", PYTHONS), help="para que Pythons (padrão: este)"
-    )
+    pythons = "para que Pythons (padrão: este)"
+    montar.add_argument("--pythons", type=lista_de("os Pythons", PYTHONS), help=pythons)
     montar.add_argument("--sem-wheels", action="store_true", help="não leva os pacotes do Python")
     servir = p.add_argument_group("com --espelho")
     servir.add_argument("--porta", type=inteiro_entre(0, 65535), help="padrão: 8765; 0: uma livre")
@@ -139,14 +131,13 @@ def pasta_de(texto: str) -> Path:
 
 
 def montar_pacote(args: argparse.Namespace) -> int:
-    from nucleo.sala import montar as montagem
-    from nucleo.sala import pacote
+    from nucleo.sala import montar, pacote
 
     destino = pasta_de(args.pacote)
     # A pasta errada se descobre agora, e não depois de dez minutos de download.
-    montagem.conferir_destino(destino)
+    montar.conferir_destino(destino)
     print("Os modelos")
-    nomes = args.modelos or montagem.prontos()
+    nomes = args.modelos or montar.prontos()
     with barra() as progresso:
         faltou = maquina.preparar(nomes, args.completo, progresso)
     if faltou:
@@ -159,7 +150,7 @@ def montar_pacote(args: argparse.Namespace) -> int:
     escolhidos, recados = escolher_wheels(args)
     mostrar(recados)
     with barra() as progresso:
-        pronto = montagem.montar(destino, nomes, args.completo, escolhidos, progresso)
+        pronto = montar.montar(destino, nomes, args.completo, escolhidos, progresso)
     mostrar(pronto.itens)
     print(f"\nO pacote está em {destino}: {megabytes(pronto.bytes)}.")
     print(f"Impressão digital, para quem instalar comparar: {pronto.digital}")
@@ -176,10 +167,9 @@ def escolher_wheels(args: argparse.Namespace) -> tuple[dict, list[maquina.Item]]
         aviso = "não vão (--sem-wheels): quem recebe precisa já tê-los, ou de internet"
         return {}, [maquina.Item(maquina.AVISO, aviso)]
     daqui = pacote.este_computador()
+    plataformas, pythons = args.plataformas or [daqui.plataforma], args.pythons or [daqui.python]
     with barra() as progresso:
-        return wheels.escolher(
-            args.plataformas or [daqui.plataforma], args.pythons or [daqui.python], progresso
-        )
+        return wheels.escolher(plataformas, pythons, progresso)
 
 
 # %% Instalar do pacote: só a biblioteca padrão até os wheels entrarem
@@ -252,7 +242,7 @@ def principal() -> int:
     mostrar(itens)
     if any(i.estado == maquina.FALTA for i in itens):
         # Sem os pacotes não dá nem para procurar os modelos.
-        print("\nEsta máquina ainda não está pronta: resolva os itens [falta] e rode de novo.")
+        print(AINDA_NAO)
         return 1
 
     # %% Os modelos: buscar o que foi pedido, depois contar o que há
@@ -272,10 +262,7 @@ def principal() -> int:
 
     # %% O veredito, que também é o código de saída
     if faltou or any(i.estado == maquina.FALTA for i in prontos):
-        print("\nEsta máquina ainda não está pronta: resolva os itens [falta] e rode de novo.")
-        return 1
-    if not any(i.estado == maquina.OK for i in prontos):
-        print(com_este_python(f"\nNenhum modelo está pronto. Rode:  {maquina.COMO_TER_UM_MODELO}"))
+        print(AINDA_NAO)
         return 1
     print(com_este_python("\nPronto. Agora:  python lab/02_embeddings.py"))
     return 0

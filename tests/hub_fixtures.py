@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import gpt2_plantado as plantado
+from nucleo.base import descida
 from nucleo.modelos import fontes, hub
 from servidor_hub import Esparso, ServidorHub
 
@@ -46,7 +47,7 @@ def fixture_casa(tmp_path, monkeypatch):
     sem_pausa = types.SimpleNamespace(sleep=lambda s: None)
     monkeypatch.setattr(file_download, "time", sem_pausa)
     monkeypatch.setattr(_http, "time", sem_pausa)
-    monkeypatch.setattr(hub, "PAUSA", 0)
+    monkeypatch.setattr(descida, "PAUSA", 0)
     # Um servidor desta máquina, ocupada, pode demorar; quem testa o prazo o encurta.
     monkeypatch.setattr(hub, "PRAZO", 60.0)
     yield pasta

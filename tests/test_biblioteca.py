@@ -5,12 +5,12 @@ import shutil
 
 import numpy as np
 import pytest
+from nucleo.modelos.memoria import Memoria
 
 from conftest import RAIZ, ler_csv, rodar
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.licoes import l02_embeddings as exp
 from nucleo.modelos import fontes
-from nucleo.modelos.memoria import Memoria
 
 
 @pytest.mark.mini

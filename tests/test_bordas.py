@@ -211,22 +211,6 @@ def test_pasta_chamada_gpt2_nao_e_o_gpt2(tmp_path):
 
 
 @pytest.mark.unit
-@pytest.mark.parametrize(
-    "mudanca",
-    [
-        {"architectures": 5}, {"architectures": [1]}, {"model_type": ["gpt2"]},
-        {"tie_word_embeddings": "nao"}, {"vocab_size": "50"}, {"pad_token_id": "x"},
-    ],
-)  # fmt: skip
-def test_config_com_tipo_errado(mudanca, tmp_path):
-    pasta = salvar(montar("gpt2"), tmp_path / "m")
-    config = json.loads((pasta / "config.json").read_text("utf-8")) | mudanca
-    (pasta / "config.json").write_text(json.dumps(config), "utf-8")
-    with pytest.raises(ErroDoUsuario, match=f"(?s)config.json.*{next(iter(mudanca))}"):
-        fontes.de_pasta(pasta)
-
-
-@pytest.mark.unit
 @pytest.mark.parametrize("mudanca", [{"n_head": 0}, {"n_layer": 9}, {"n_embd": "x"}])
 def test_config_absurdo_so_estraga_o_modelo_inteiro(mudanca, tmp_path):
     pasta = salvar(montar("gpt2"), tmp_path / "m")
@@ -238,19 +222,17 @@ def test_config_absurdo_so_estraga_o_modelo_inteiro(mudanca, tmp_path):
 
 
 @pytest.mark.unit
-@pytest.mark.parametrize("conteudo", ["pasta", "ciclo", "[" * 200_000])
+@pytest.mark.parametrize("conteudo", ["pasta", "ciclo"])
 def test_config_que_nem_se_le(conteudo, tmp_path):
     pasta = salvar(montar("gpt2"), tmp_path / "m")
     (pasta / "config.json").unlink()
     if conteudo == "pasta":
         (pasta / "config.json").mkdir()
-    elif conteudo == "ciclo":
+    else:
         try:
             (pasta / "config.json").symlink_to(pasta / "config.json")
         except OSError:
             pytest.skip("este sistema não deixa criar atalhos")
-    else:
-        (pasta / "config.json").write_text(conteudo, "utf-8")
     with pytest.raises(ErroDoUsuario):
         fontes.de_pasta(pasta)
 
@@ -274,18 +256,13 @@ def test_cache_impossivel_nao_derruba_a_escolha(cache, monkeypatch):
 
 
 @pytest.mark.unit
-@pytest.mark.parametrize("estrago", ["cortado", "sem pesos", "sem config", "sem origem"])
+@pytest.mark.parametrize("estrago", ["cortado", "sem pesos", "sem config"])
 def test_smollm2_estragado_conta_como_nao_convertido(estrago, tmp_path, monkeypatch):
     monkeypatch.setenv("LAB_CACHE", str(tmp_path))
     pasta = salvar(montar("llama"), tmp_path / "smollm2")
     tokenizador_em(pasta)
-    (pasta / "origem.json").write_text("{}", "utf-8")
     assert smollm2.convertido() == pasta
-    alvo = {
-        "sem pesos": "model.safetensors",
-        "sem config": "config.json",
-        "sem origem": "origem.json",
-    }
+    alvo = {"sem pesos": "model.safetensors", "sem config": "config.json"}
     if estrago == "cortado":
         with (pasta / "model.safetensors").open("r+b") as f:
             f.truncate(2000)

@@ -25,6 +25,7 @@ from hub_fixtures import (  # noqa: F401 - o pytest acha as fixtures pelo nome
     fixture_casa,
     gpt2_magro,
 )
+from nucleo.base import descida
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.modelos import fontes
 from nucleo.sala import espelho, instalar, maquina, montar, pacote
@@ -217,7 +218,7 @@ def test_quarenta_alunos_ao_mesmo_tempo_levam_o_pacote_inteiro(url, kit, tmp_pat
 
 
 def test_download_cortado_continua_do_byte_em_que_parou(kit, tmp_path, monkeypatch):
-    monkeypatch.setattr(instalar, "_pausa", lambda _: None)
+    monkeypatch.setattr(descida, "PAUSA", 0)
     from nucleo.sala.espelho import aplicativo
 
     dentro, faixas = aplicativo(kit, pacote.conferir(kit)), []
@@ -257,7 +258,7 @@ def test_pedaco_de_outro_pacote_nao_vira_remendo(url, kit, tmp_path):
 
 
 def test_espelho_que_mente_e_recusado(kit, tmp_path, monkeypatch):
-    monkeypatch.setattr(instalar, "_pausa", lambda _: None)
+    monkeypatch.setattr(descida, "PAUSA", 0)
     dentro = espelho.aplicativo(kit, pacote.conferir(kit))
 
     async def que_mente(scope, receive, send):
@@ -274,7 +275,7 @@ def test_espelho_que_mente_e_recusado(kit, tmp_path, monkeypatch):
 
 
 def test_sem_espelho_o_erro_e_gentil(tmp_path, monkeypatch):
-    monkeypatch.setattr(instalar, "_pausa", lambda _: None)
+    monkeypatch.setattr(descida, "PAUSA", 0)
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         porta = s.getsockname()[1]
@@ -388,13 +389,6 @@ def test_dois_pontos_sao_todos_os_enderecos_tambem_os_ipv4():
                 _, de_onde = soquete.accept()
                 # Chegou mesmo esta conexão; um IPv4, num soquete de IPv6, vem como ::ffff:127.0.0.1.
                 assert de_onde[1] == cliente.getsockname()[1] and de_onde[0].endswith(quem)
-
-
-@pytest.mark.unit
-@pytest.mark.parametrize("endereco", ["127.0.0.1", "::1", "fe80::2"])
-def test_a_url_impressa_se_le_de_volta(endereco):
-    partes = urlsplit(espelho.url(endereco, 8765))
-    assert (partes.hostname, partes.port) == (endereco, 8765)
 
 
 @pytest.mark.unit

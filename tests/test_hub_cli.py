@@ -151,15 +151,6 @@ def test_sem_hub_o_auto_mostra_o_smollm2_e_as_linhas_do_gpt2_somem(smollm2, tmp_
     assert "É o GPT-2?" not in p.stdout
 
 
-def test_nan_nos_pesos_sai_com_2_e_sem_saidas(tmp_path):
-    pasta, valores = gpt2_magro(tmp_path / "m")
-    valores["wte.weight"][777] = np.nan
-    plantado.gravar(pasta / "model.safetensors", {n: v.shape for n, v in valores.items()}, valores)
-    p = rodar_dentro("02_embeddings.py", "--modelo", str(pasta), "--saida", str(tmp_path / "saida"))
-    erro_gentil(p, "estragada", "777")
-    assert not list((tmp_path / "saida").glob("*"))
-
-
 def test_gpt2_pedido_sem_hub_sai_com_2_e_o_comando(tmp_path):
     with porta_fechada() as url:
         opcoes = ["--modelo", "gpt2", "--saida", str(tmp_path / "s")]
@@ -205,14 +196,6 @@ def test_preparar_recusa_pesos_que_nao_sao_os_publicados(servidor, tmp_path, mag
     assert os.path.getsize(alvo) == tamanho
 
 
-def test_preparar_completo_baixa_o_modelo_inteiro(servidor, tmp_path, magro):
-    servidor.publicar_pasta(fontes.GPT2["gpt2-medium"], magro[0])
-    p = preparar("--completo", "gpt2-medium", url=servidor.url, pasta=tmp_path)
-    assert p.returncode == 1 and "[falta]  gpt2-medium: o arquivo tem" in p.stdout
-    assert list((tmp_path / "hf").rglob("model.safetensors"))
-    assert not (tmp_path / "lab" / "gpt2-tabelas").exists()
-
-
 def test_preparar_sem_hub_diz_o_motivo_e_sai_com_1(tmp_path):
     with porta_fechada() as url:
         p = preparar("--modelos", "gpt2,gpt2-xl", url=url, pasta=tmp_path)
@@ -229,15 +212,7 @@ def test_preparar_so_conferir_nao_baixa_nada(servidor, tmp_path, magro):
     assert "gpt2: não está nesta máquina" in p.stdout and "mini: pronto" in p.stdout
 
 
-@pytest.mark.parametrize(
-    ("opcoes", "trecho"),
-    [
-        (["--modelos", "gpt3"], "gpt3"),
-        (["--modelos", ""], "--modelos"),
-        (["--completo", "mini"], "mini"),
-    ],
-)
-def test_preparar_com_pedido_sem_sentido_sai_com_2(opcoes, trecho, tmp_path):
-    p = rodar_dentro("00_preparar.py", *opcoes)
-    erro_gentil(p, trecho)
+def test_preparar_com_pedido_sem_sentido_sai_com_2():
+    p = rodar_dentro("00_preparar.py", "--modelos", "gpt3")
+    erro_gentil(p, "gpt3")
     assert not p.stdout  # recusou antes de preparar qualquer coisa

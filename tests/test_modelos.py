@@ -401,8 +401,7 @@ def test_pedaco_que_falta_e_indice_estragado(em_pedacos):
     with pytest.raises(ErroDoUsuario, match=f"Falta um pedaço do modelo: {falta.name}"):
         fontes.de_pasta(pasta)
     indice = pasta / "model.safetensors.index.json"
-    for texto in ("", "{", "[]", "3", "{}", '{"weight_map": []}', '{"weight_map": {"a": 3}}',
-                  '{"weight_map": {"a": ["b"]}}', '{"weight_map": {}}'):  # fmt: skip
+    for texto in ("", "[]", "{}"):
         indice.write_text(texto, encoding="utf-8")
         with pytest.raises(ErroDoUsuario):
             fontes.de_pasta(pasta)
@@ -472,40 +471,24 @@ PICKLE = pickle.dumps({"wte.weight": [1.0]})
 ESTRAGOS = {
     "truncado": (truncar, "incompleto ou estragado", "download interrompido"),
     "vazio": (escrever("model.safetensors", b""), "incompleto ou estragado", "só 0 bytes"),
-    "curto": (escrever("model.safetensors", b"abc"), "incompleto ou estragado", "só 3 bytes"),
     "lixo": (escrever("model.safetensors", bytes(range(256)) * 9), "estragado", "cabeçalho"),
     "json_torto": (
         escrever("model.safetensors", struct.pack("<Q", 12) + b"{\"a\": [1, 2" + bytes(40)),
         "estragado", "não é o de um safetensors",
     ),
-    "json_fundo": (
-        escrever("model.safetensors", struct.pack("<Q", 90_000) + b"[" * 90_000),
-        "estragado", "não é o de um safetensors",
-    ),
-    "lista": (
-        escrever("model.safetensors", struct.pack("<Q", 12) + b"[1,2,3,4,5]" + bytes(40)),
-        "estragado", "não é o de um safetensors",
-    ),
     "forma_mente": (mentir("shape", [VOCAB, LARGURA + 1]), "estragado", "mente"),
     "forma_negativa": (mentir("shape", [-VOCAB, -LARGURA]), "estragado", ""),
-    "forma_texto": (mentir("shape", "oi"), "estragado", "não é o de um safetensors"),
-    "tipo_mente": (mentir("dtype", "F64"), "estragado", "mente"),
-    "tipo_numero": (mentir("dtype", ["F32"]), "está em ['F32']", "F64, F32"),
-    "faixa_para_tras": (mentir("data_offsets", [2400, 0]), "estragado", ""),
     "faixa_alem": (mentir("data_offsets", [10**9, 10**9 + 2400]), "estragado", "termina no byte"),
     "lfs": (escrever("model.safetensors", LFS), "ponteiro do Git LFS", ""),
     "sem_pesos": (apagar("model.safetensors"), "Não há pesos", ""),
     "sem_config": (apagar("config.json"), "falta config.json", ""),
     "config_torto": (escrever("config.json", b"{"), "Não entendi", "JSON está quebrado"),
-    "config_lista": (escrever("config.json", b"[1]"), "Não entendi", ""),
-    "config_binario": (escrever("config.json", b"\xff\xfe\x00"), "Não entendi", ""),
     "sem_tokenizador": (apagar("tokenizer.json"), "não tem tokenizador", ""),
     "tokenizador_torto": (escrever("tokenizer.json", b"{"), "tokenizador tokenizer.json", ""),
     "vocab_diferente": (mudar_config(vocab_size=VOCAB + 1), "não é a que o config.json", "51"),
     "tabelas_trocadas": (trocar_tabelas, "não é a que o config.json", "trocadas"),
     "tokenizador_maior": (lambda p: tokenizador_em(p, VOCAB + 1), "maior que a tabela", "até 50"),
     "duas_wte": (duas_wte, "tabela de embeddings única", "decoder.embed_tokens.weight"),
-    "wte_plana": (mentir("shape", [VOCAB * LARGURA]), "não é uma tabela", ""),
     "larguras": (mentir("shape", [VOCAB * 2, LARGURA // 2]), "não combinam", ""),
 }  # fmt: skip
 
@@ -611,8 +594,8 @@ def test_o_modelo_inteiro_nao_pede_accelerate(pasta_boa, monkeypatch):
     assert pedido["local_files_only"] and not {"device_map", "low_cpu_mem_usage"} & set(pedido)
 
 
-@pytest.mark.parametrize("nome", ["h.1.mlp.c_fc.weight", "ln_f.bias", "h.0.attn.c_attn.bias"])
-def test_bloco_que_falta_nao_e_sorteado_em_silencio(nome, pasta_boa, tmp_path):
+def test_bloco_que_falta_nao_e_sorteado_em_silencio(pasta_boa, tmp_path):
+    nome = "h.1.mlp.c_fc.weight"
     # A biblioteca preencheria o buraco com números ao acaso e seguiria.
     from safetensors.torch import load_file, save_file
 
@@ -627,32 +610,13 @@ def test_bloco_que_falta_nao_e_sorteado_em_silencio(nome, pasta_boa, tmp_path):
     assert f"Falta um tensor no arquivo: transformer.{nome}" in info.value.por_que
 
 
-def test_buraco_no_arquivo_que_so_a_biblioteca_nota(pasta_boa, tmp_path):
-    pasta = shutil.copytree(pasta_boa, tmp_path / "m")
-    reescrever_cabecalho(
-        pasta / "model.safetensors", lambda e: e.pop("transformer.h.0.attn.c_attn.bias")
-    )
-    modelo = fontes.abrir(str(pasta))
-    with pytest.raises(ErroDoUsuario, match="o modelo inteiro não") as info:
-        modelo.completo()
-    assert "O transformers respondeu" in info.value.por_que
-
-
-def test_config_que_pede_mais_camadas_do_que_o_arquivo_tem(pasta_boa, tmp_path):
-    pasta = shutil.copytree(pasta_boa, tmp_path / "m")
-    mudar_config(n_layer=3)(pasta)
-    with pytest.raises(ErroDoUsuario, match="Faltam 12 tensores"):
-        fontes.abrir(str(pasta)).completo()
-
-
 def test_so_os_pesos_sem_config_montam_o_tamanho_certo(tmp_path, monkeypatch):
     # Quem copiou só o model.safetensors para o cache: a largura diz qual dos quatro é.
     assert fontes._config_gpt2(1280) == {"n_layer": 36, "n_embd": 1280, "n_head": 20}
 
 
 def test_nomes_que_nao_existem(tmp_path, pasta_boa):
-    for nome in ("", "nao-existe", str(tmp_path / "nada"), "~ninguem-com-este-nome/modelo",
-                 "a" * 5000, "gpt2-xxl", "GPT2"):  # fmt: skip
+    for nome in ("", "nao-existe", "~ninguem-com-este-nome/modelo", "gpt2-xxl", "GPT2"):
         with pytest.raises(ErroDoUsuario) as info:
             fontes.abrir(nome)
         assert "smollm2" in info.value.o_que_fazer

@@ -9,21 +9,18 @@ escrevem no mesmo arquivo.
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import re
-import shutil
-import socket
-import ssl
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from urllib.request import getproxies
 
 from nucleo.base.arquivos import so_um
+from nucleo.base.descida import CAIU, SEM_LUGAR, Caiu, DoZero, descer, insistir, parcial_de, sha256
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.modelos import tensores
 from nucleo.modelos.tensores import Tensor, interpretar_cabecalho
@@ -35,13 +32,8 @@ PRAZO = 4.0  # segundos para decidir se há rede; o limite da casa é 5
 SILENCIO = 30.0  # segundos sem um byte no meio de um download até desistir
 _PRIMEIRA_LEITURA = 64 * 1024  # o cabeçalho do GPT-2 XL tem uns 60 KB: quase sempre basta
 _FAIXA = 8 << 20  # bytes por pedido: a conexão não fica aberta por centenas de MB
-TENTATIVAS = 3  # pedidos seguidos sem um byte novo até desistir de uma conexão que cai
-PAUSA = 1.0  # segundos entre esses pedidos
 MAIOR_NUMERO = 1e4  # nenhuma wte ou wpe publicada passa de 10: isto é lixo, e não peso
 
-_DE_REDE = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
-
-CAIU = "a conexão caiu no meio do download"
 DEMOROU = "o hub demorou demais para responder"
 RECUSADA = "a conexão com o hub foi recusada"
 PROXY = "o proxy recusou a conexão (confira HTTP_PROXY e HTTPS_PROXY)"
@@ -50,6 +42,28 @@ NAO_E_O_HUB = "quem respondeu não foi o hub (página de login da rede? abra o n
 OUTRO_TAMANHO = "o arquivo chegou com um tamanho diferente do que o hub anunciou"
 OUTROS_BYTES = "os bytes que chegaram não são os que o hub publicou (trocados no caminho?)"
 ESPERANDO = "outro processo está baixando; esperando por ele"
+_CODIGOS = {
+    407: PROXY,
+    404: "o hub não tem esse arquivo (código 404)",
+    403: "o hub recusou o acesso (código 403)",
+    401: "o hub recusou o acesso (código 401)",
+}
+# O que o sistema ou a biblioteca escrevem, em minúsculas: a primeira linha que servir dá o motivo.
+_SINAIS = (
+    (
+        ("certificate", "ssl"),
+        "o certificado da conexão não é confiável (rede com inspeção?): "
+        "aponte SSL_CERT_FILE para o certificado da instituição",
+    ),
+    (  # cada sistema diz à sua maneira que não achou o endereço: Linux, Windows e macOS
+        ("name or service", "name resolution", "getaddrinfo", "nodename nor", "unreachable"),
+        "sem internet (o endereço do hub não foi encontrado)",
+    ),
+    (("proxy",), PROXY),
+    (("refused", "recus"), RECUSADA),
+    (("timed out", "timeout"), DEMOROU),
+    (("peer closed", "reset", "disconnected"), CAIU),
+)
 
 Progresso = Callable[[str, int, int], None]
 """Chamada com (o que está descendo, bytes já recebidos, bytes no total)."""
@@ -84,6 +98,9 @@ def no_cache(repo: str, arquivo: str) -> Path | None:
     return Path(achado) if isinstance(achado, str) and Path(achado).is_file() else None
 
 
+# --- perguntar ---------------------------------------------------------------------------
+
+
 def _prazo(funcao: Callable, segundos: float):
     # Resolver um nome (DNS) pode travar além de qualquer timeout de soquete: só uma thread
     # que se possa abandonar garante o prazo.
@@ -114,12 +131,8 @@ def consultar(repo: str, arquivo: str):
         raise SemRede("HF_HUB_OFFLINE está ligado")
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
-    try:
+    with _em_portugues(arquivo, 0):
         meta = _prazo(lambda: get_hf_file_metadata(hf_hub_url(repo, arquivo), timeout=PRAZO), PRAZO)
-    except SemRede:
-        raise
-    except Exception as erro:
-        raise SemRede(motivo_da_falha(erro)) from None
     # Uma página de login responde 200 e não traz etag nem versão: não é o hub.
     if not meta.commit_hash or not meta.size:
         raise SemRede(NAO_E_O_HUB)
@@ -129,7 +142,7 @@ def consultar(repo: str, arquivo: str):
 def motivo_da_falha(erro: BaseException) -> str:
     """Uma frase em português para o erro de rede, sem jargão da biblioteca."""
     codigo = getattr(getattr(erro, "response", None), "status_code", None)
-    texto = " ".join(str(e) for e in _cadeia(erro))
+    cadeia = list(_cadeia(erro))
     if codigo == 429:
         espera = erro.response.headers.get("Retry-After", "")
         # O cabeçalho também pode ser uma data por extenso, que não se lê em segundos.
@@ -137,37 +150,17 @@ def motivo_da_falha(erro: BaseException) -> str:
             f": tente de novo em {espera} s" if espera.isdecimal() else ""
         )
     # Pelo túnel de um https, o proxy responde à biblioteca, e não a nós: só o tipo do erro o diz.
-    if codigo == 407 or any("ProxyError" in type(e).__name__ for e in _cadeia(erro)):
+    if any("ProxyError" in type(e).__name__ for e in cadeia):
         return PROXY
-    if codigo in (401, 403):
-        return f"o hub recusou o acesso (código {codigo})"
-    if codigo == 404:
-        return "o hub não tem esse arquivo (código 404)"
+    if codigo in _CODIGOS:
+        return _CODIGOS[codigo]
     if codigo is not None and codigo >= 500:
         return f"o hub está com problemas (código {codigo})"
-    if "CERTIFICATE" in texto.upper() or "SSL" in texto.upper():
-        return (
-            "o certificado da conexão não é confiável (rede com inspeção?): "
-            "aponte SSL_CERT_FILE para o certificado da instituição"
-        )
-    # Cada sistema diz à sua maneira que não achou o endereço: Linux, Windows e macOS.
-    sem_nome = ("Name or service", "name resolution", "getaddrinfo", "nodename nor servname")
-    if any(frase in texto for frase in sem_nome) or "unreachable" in texto.lower():
-        return "sem internet (o endereço do hub não foi encontrado)"
-    if "proxy" in texto.lower():
-        return PROXY
-    if "refused" in texto.lower() or "recus" in texto.lower():
-        return (
-            f"{RECUSADA} ({DE_QUEM})"
-            if getproxies().keys() & {"http", "https", "all"}
-            else RECUSADA
-        )
-    if "timed out" in texto.lower() or "timeout" in texto.lower():
-        return DEMOROU
-    if "Consistency check" in texto:
-        return OUTRO_TAMANHO
-    if "peer closed" in texto or "reset" in texto.lower() or "disconnected" in texto.lower():
-        return CAIU
+    texto = " ".join(map(str, cadeia)).lower()
+    for sinais, motivo in _SINAIS:
+        if any(sinal in texto for sinal in sinais):
+            de_proxy = motivo == RECUSADA and getproxies().keys() & {"http", "https", "all"}
+            return f"{RECUSADA} ({DE_QUEM})" if de_proxy else motivo
     return f"a conexão com o hub falhou ({type(erro).__name__})"
 
 
@@ -175,6 +168,87 @@ def _cadeia(erro: BaseException):
     while erro is not None:
         yield erro
         erro = erro.__cause__ or erro.__context__
+
+
+@contextlib.contextmanager
+def _em_portugues(arquivo: str, tamanho: int) -> Iterator[None]:
+    """Dentro dele, o que a rede e o disco levantarem sai como `SemRede` ou `ErroDoUsuario`."""
+    try:
+        yield
+    except (SemRede, ErroDoUsuario):
+        raise
+    except Caiu as erro:
+        raise SemRede(str(erro)) from None
+    except Exception as erro:
+        # Erros de rede também podem ser OSError; os do disco trazem o arquivo ou o disco cheio.
+        if getattr(erro, "errno", None) in SEM_LUGAR:
+            raise ErroDoUsuario(
+                f"Não coube no disco: {arquivo}.",
+                f"São {tamanho / 1e6:.0f} MB e o disco do cache encheu.",
+                "Libere espaço, ou mude o cache de lugar com a variável HF_HOME (ou LAB_CACHE).",
+            ) from None
+        if getattr(erro, "filename", None):
+            raise ErroDoUsuario(
+                f"Não consegui gravar {arquivo}.",
+                f"A pasta do cache não aceitou o arquivo ({erro.strerror}: {erro.filename}).",
+                "Confira a permissão, ou mude o cache de lugar com a variável HF_HOME (ou LAB_CACHE).",
+            ) from None
+        raise SemRede(motivo_da_falha(erro)) from None
+
+
+def _blocos(url: str, inicio: int, fim: int, inteiro: bool = False) -> Iterator[bytes]:
+    """Os bytes [inicio, fim) do arquivo remoto, à medida que chegam.
+
+    Com `inteiro`, `fim` é o tamanho do arquivo, e serve também um servidor que não sabe de Range.
+    Erros: `Caiu` se vale a pena pedir o resto; `SemRede`; `DoZero`.
+    """
+    # A sessão é a da biblioteca: proxies e certificados como os dela.
+    from huggingface_hub.utils import build_hf_headers, get_session
+
+    cabecalhos = {
+        **build_hf_headers(),
+        "Range": f"bytes={inicio}-{fim - 1}",
+        "Accept-Encoding": "identity",  # comprimido, o pedaço não teria os bytes pedidos
+    }
+    veio = inicio
+    try:
+        with get_session().stream(
+            "GET", url, headers=cabecalhos, timeout=SILENCIO, follow_redirects=True
+        ) as resposta:
+            resposta.raise_for_status()
+            _conferir_resposta(resposta, inicio, fim, inteiro)
+            for bloco in resposta.iter_bytes():
+                veio += len(bloco)
+                yield bloco
+    except (SemRede, DoZero):
+        raise
+    except Exception as erro:
+        motivo = motivo_da_falha(erro)
+        # Quem não respondeu nada em SILENCIO segundos já teve tempo: não se espera outra vez.
+        if motivo == CAIU or (motivo == DEMOROU and veio > inicio):
+            raise Caiu(motivo) from None
+        raise SemRede(motivo) from None
+
+
+def _conferir_resposta(resposta, inicio: int, fim: int, inteiro: bool) -> None:
+    # Um intermediário confuso pode mandar outro trecho; gravá-lo estragaria a tabela em silêncio.
+    if resposta.status_code == 200:
+        if not inteiro:
+            raise SemRede("o servidor não entrega pedaços de arquivo (sem suporte a Range)")
+        if resposta.headers.get("Content-Length") != str(fim):
+            raise SemRede(NAO_E_O_HUB)
+        if inicio:
+            raise DoZero
+        return
+    veio = resposta.headers.get("Content-Range", "")
+    de, _, total = veio.partition("/")
+    if inteiro and total not in ("*", str(fim)):
+        raise SemRede(OUTRO_TAMANHO)
+    if de != f"bytes {inicio}-{fim - 1}":
+        raise SemRede("o servidor entregou outro pedaço do arquivo, e não o pedido")
+
+
+# --- baixar ------------------------------------------------------------------------------
 
 
 def baixar(repo: str, arquivo: str, progresso: Progresso = _mudo) -> Path:
@@ -187,204 +261,45 @@ def baixar(repo: str, arquivo: str, progresso: Progresso = _mudo) -> Path:
     if achado := no_cache(repo, arquivo):
         return achado
     meta = consultar(repo, arquivo)
-    from huggingface_hub import constants, hf_hub_url
+    from huggingface_hub import constants, hf_hub_download, hf_hub_url
     from huggingface_hub.file_download import repo_folder_name
+    from huggingface_hub.utils import logging
 
     # O cache é o da biblioteca (pesos em blobs/, com o etag por nome). Só o download é nosso: o dela
     # recomeça do zero, e uma morte súbita deixa lá 548 MB com um nome que ninguém mais procura.
     pasta = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=repo, repo_type="model")
     blob = pasta / "blobs" / re.sub(r"[^0-9A-Za-z_-]", "_", meta.etag or "")
     url = hf_hub_url(repo, arquivo, revision=meta.commit_hash)
-    try:
-        with _vez(blob.parent, progresso):
-            if not blob.is_file():
-                _descer_inteiro(url, blob, meta.size, lambda f, t: progresso(arquivo, f, t))
-        return _ligar(repo, arquivo, blob)
-    except (SemRede, ErroDoUsuario):
-        raise
-    except Exception as erro:
-        raise _do_disco(erro, arquivo, meta.size) or SemRede(motivo_da_falha(erro)) from None
 
+    def confere(parcial: Path) -> bool:
+        # O etag de um arquivo grande é o sha256 dele; o dos pequenos é outra soma, mais curta.
+        return not re.fullmatch("[0-9a-f]{64}", blob.name) or sha256(parcial) == blob.name
 
-@contextlib.contextmanager
-def _vez(pasta: Path, progresso: Progresso) -> Iterator[None]:
-    # Um download por pasta de cada vez: quem chega depois espera e acha o arquivo pronto.
-    with so_um(pasta, ao_esperar=lambda: progresso(ESPERANDO, 0, 1)):
-        yield
-
-
-def _ligar(repo: str, arquivo: str, blob: Path) -> Path:
-    """Põe o blob no cache como a biblioteca o faz (snapshots/, refs/), e devolve o caminho de lá."""
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.utils import logging
+    def pedir(n: int) -> Iterator[bytes]:
+        return _blocos(url, n, meta.size, inteiro=True)
 
     logging.set_verbosity_error()  # os avisos de nova tentativa sairiam por cima da nossa barra
-    # Com o blob no lugar ela só confirma a versão; se o hub emudecer agora, não esperamos com ela.
-    caminho = _prazo(lambda: Path(hf_hub_download(repo, arquivo, etag_timeout=PRAZO)), 3 * PRAZO)
-    if not caminho.is_symlink():
-        blob.unlink(missing_ok=True)  # sem atalhos (Windows) ela copia: basta a cópia
+    with _em_portugues(arquivo, meta.size), _vez(blob.parent, progresso):
+        for velho in blob.parent.glob("*.parcial"):
+            # O pedaço de uma versão que já não se baixa. (Um config.json não apaga o dos pesos.)
+            if velho != parcial_de(blob) and velho.stat().st_size <= meta.size:
+                velho.unlink()
+        if not blob.is_file() and not descer(
+            blob, meta.size, pedir, confere, lambda n: progresso(arquivo, n, meta.size)
+        ):
+            raise SemRede(OUTROS_BYTES)
+        # Com o blob no lugar a biblioteca só o liga em snapshots/; se o hub emudecer agora, não
+        # esperamos com ela.
+        ligar = partial(hf_hub_download, repo, arquivo, etag_timeout=PRAZO)
+        caminho = Path(_prazo(ligar, 3 * PRAZO))
+        if not caminho.is_symlink():
+            blob.unlink(missing_ok=True)  # sem atalhos (Windows) ela copia: basta a cópia
     return caminho
 
 
-def _descer_inteiro(
-    url: str, destino: Path, tamanho: int, progresso: Callable[[int, int], None]
-) -> None:
-    """O arquivo de `tamanho` bytes em `destino`, retomado de um .parcial se houver, e conferido."""
-    parcial = destino.with_name(destino.name + ".parcial")
-    for velho in destino.parent.glob("*.parcial"):
-        # O pedaço de uma versão que já não se baixa. (Um config.json não apaga o dos pesos.)
-        if velho != parcial and velho.stat().st_size <= tamanho:
-            velho.unlink()
-    feito = min(parcial.stat().st_size, tamanho) if parcial.is_file() else 0
-    if shutil.disk_usage(destino.parent).free < tamanho - feito:
-        raise sem_disco(destino.name[:12], tamanho)
-
-    def guardar(bloco: bytes) -> None:
-        nonlocal feito
-        f.write(bloco)
-        feito += len(bloco)
-        progresso(feito, tamanho)
-
-    with _aberto(parcial, feito) as f:
-        try:
-            _com_folego(url, feito, tamanho, guardar, inteiro=True)
-        except _DoZero:
-            f.seek(0)
-            f.truncate()
-            feito = 0
-            _com_folego(url, 0, tamanho, guardar, inteiro=True)
-    # O etag de um arquivo grande é o sha256 dele; o dos pequenos é outra soma, mais curta.
-    if re.fullmatch("[0-9a-f]{64}", destino.name) and sha256(parcial) != destino.name:
-        parcial.unlink()
-        raise SemRede(OUTROS_BYTES)
-    os.replace(parcial, destino)
-
-
-def sha256(arquivo: Path) -> str:
-    """O sha256 do arquivo, em hexadecimal: a soma que o hub publica de cada arquivo grande."""
-    soma = hashlib.sha256()
-    with arquivo.open("rb") as f:
-        while bloco := f.read(1 << 22):
-            soma.update(bloco)
-    return soma.hexdigest()
-
-
-@contextlib.contextmanager
-def _aberto(parcial: Path, manter: int) -> Iterator:
-    """O .parcial aberto depois dos `manter` bytes que servem. Se nada mais chegar, ele não fica vazio
-    para trás; se o disco encher, ele sai, para devolver o espaço."""
-    try:
-        with parcial.open("r+b" if manter else "wb") as f:
-            f.seek(manter)
-            f.truncate()
-            yield f
-            f.flush()
-            os.fsync(f.fileno())
-    except BaseException as erro:
-        cheio = isinstance(erro, OSError) and erro.errno in (27, 28, 122)
-        if cheio or (parcial.is_file() and not parcial.stat().st_size):
-            parcial.unlink(missing_ok=True)
-        raise
-
-
-def _do_disco(erro: Exception, arquivo: str, tamanho: int) -> ErroDoUsuario | None:
-    # Erros de rede também podem ser OSError; os do disco trazem o número do sistema.
-    numero = getattr(erro, "errno", None)
-    if not isinstance(erro, OSError) or numero is None or isinstance(erro, _DE_REDE):
-        return None
-    if numero in (27, 28, 122):  # 27: o sistema não deixa um arquivo deste tamanho
-        return sem_disco(arquivo, tamanho)
-    return ErroDoUsuario(
-        f"Não consegui gravar {arquivo}.",
-        f"A pasta do cache não aceitou o arquivo ({erro.strerror}: {erro.filename}).",
-        "Confira a permissão, ou mude o cache de lugar com a variável HF_HOME (ou LAB_CACHE).",
-    )
-
-
-def sem_disco(arquivo: str, tamanho: int) -> ErroDoUsuario:
-    """O erro de disco cheio, com o tamanho que falta caber."""
-    return ErroDoUsuario(
-        f"Não coube no disco: {arquivo}.",
-        f"São {tamanho / 1e6:.0f} MB e o disco do cache encheu.",
-        "Libere espaço, ou mude o cache de lugar com a variável HF_HOME (ou LAB_CACHE).",
-    )
-
-
-class _DoZero(Exception):
-    """O servidor não sabe continuar do meio: o arquivo precisa recomeçar."""
-
-
-def _com_folego(
-    url: str, inicio: int, fim: int, receber: Callable[[bytes], object], inteiro: bool = False
-) -> None:
-    """`_pedaco`, repetido de onde a conexão caiu enquanto cada pedido trouxer algum byte novo."""
-    vazios = 0
-    while inicio < fim:
-        antes = inicio
-
-        def contar(bloco: bytes) -> None:
-            nonlocal inicio
-            receber(bloco)
-            inicio += len(bloco)
-
-        try:
-            _pedaco(url, inicio, fim, contar, inteiro)
-        except Exception as erro:
-            motivo = erro.motivo if isinstance(erro, SemRede) else motivo_da_falha(erro)
-            vazios = 0 if inicio > antes else vazios + 1
-            # Quem não respondeu nada em SILENCIO segundos já teve tempo: não se espera outra vez.
-            calado = motivo == DEMOROU and vazios
-            if _do_disco(erro, "", 0) or motivo not in (CAIU, DEMOROU) or calado:
-                raise
-            if vazios == TENTATIVAS:
-                raise
-            time.sleep(PAUSA)
-
-
-def _pedaco(
-    url: str, inicio: int, fim: int, receber: Callable[[bytes], object], inteiro: bool = False
-) -> None:
-    # Entrega a `receber` os bytes [inicio, fim) do arquivo remoto, à medida que chegam: se a
-    # conexão cair, o que chegou não se perde. A sessão é a da biblioteca: proxies e certificados.
-    # Com `inteiro`, `fim` é o tamanho do arquivo, e serve também um servidor que não sabe de Range.
-    from huggingface_hub.utils import build_hf_headers, get_session
-
-    cabecalhos = {
-        **build_hf_headers(),
-        "Range": f"bytes={inicio}-{fim - 1}",
-        "Accept-Encoding": "identity",  # comprimido, o pedaço não teria os bytes pedidos
-    }
-    faltam = fim - inicio
-    with get_session().stream(
-        "GET", url, headers=cabecalhos, timeout=SILENCIO, follow_redirects=True
-    ) as resposta:
-        resposta.raise_for_status()
-        if resposta.status_code == 200 and inteiro:
-            if resposta.headers.get("Content-Length") != str(fim):
-                raise SemRede(NAO_E_O_HUB)
-            if inicio:
-                raise _DoZero
-        elif resposta.status_code == 200:
-            raise SemRede("o servidor não entrega pedaços de arquivo (sem suporte a Range)")
-        else:
-            _conferir_faixa(resposta.headers.get("Content-Range", ""), inicio, fim, inteiro)
-        for bloco in resposta.iter_bytes():
-            faltam -= len(bloco)
-            if faltam < 0:
-                raise SemRede(OUTRO_TAMANHO)
-            receber(bloco)
-    if faltam:
-        raise SemRede(CAIU)
-
-
-def _conferir_faixa(veio: str, inicio: int, fim: int, inteiro: bool) -> None:
-    # Um intermediário confuso pode mandar outro trecho; gravá-lo estragaria a tabela em silêncio.
-    faixa = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", veio)
-    total = faixa[3] if faixa else "*"
-    if inteiro and total not in ("*", str(fim)):
-        raise SemRede(OUTRO_TAMANHO)
-    if not faixa or (int(faixa[1]), int(faixa[2])) != (inicio, fim - 1):
-        raise SemRede("o servidor entregou outro pedaço do arquivo, e não o pedido")
+def _vez(pasta: Path, progresso: Progresso):
+    # Um download por pasta de cada vez: quem chega depois espera e acha o arquivo pronto.
+    return so_um(pasta, ao_esperar=lambda: progresso(ESPERANDO, 0, 1))
 
 
 def cabecalho_remoto(
@@ -398,20 +313,22 @@ def cabecalho_remoto(
 
     meta = consultar(repo, arquivo)
     url = hf_hub_url(repo, arquivo, revision=meta.commit_hash)
-    try:
-        lido = bytearray()
-        _com_folego(url, 0, min(_PRIMEIRA_LEITURA, meta.size), lido.extend)
+    lido = bytearray()
+
+    def ler(ate: int) -> None:
+        for bloco in _blocos(url, len(lido), ate):
+            lido.extend(bloco)
+        if len(lido) < ate:
+            raise Caiu(CAIU)
+
+    with _em_portugues(arquivo, meta.size):
+        insistir(lambda: ler(min(_PRIMEIRA_LEITURA, meta.size)), lambda: len(lido))
         n = int.from_bytes(lido[:8], "little")
         if not 2 <= n <= min(meta.size - 8, 100_000_000):
             raise SemRede("o que veio do hub não é um safetensors")
         if len(lido) < 8 + n:
-            _com_folego(url, len(lido), 8 + n, lido.extend)
-        bruto = bytes(lido[8 : 8 + n])
-    except (SemRede, ErroDoUsuario):
-        raise
-    except Exception as erro:
-        raise SemRede(motivo_da_falha(erro)) from None
-    return interpretar_cabecalho(bruto, arquivo, meta.size), meta.commit_hash
+            insistir(lambda: ler(8 + n), lambda: len(lido))
+    return interpretar_cabecalho(bytes(lido[8 : 8 + n]), arquivo, meta.size), meta.commit_hash
 
 
 def baixar_tensores(
@@ -427,7 +344,8 @@ def baixar_tensores(
     from huggingface_hub import hf_hub_url
 
     remoto, versao = cabecalho_remoto(repo)
-    escolhidos = []
+    cabecalho = {"__metadata__": {"format": "pt", "origem": repo, "versao": versao}}
+    trechos, posicao = [], 0
     for nome in nomes:
         achados = [t for n, t in remoto.items() if n == nome or n.endswith("." + nome)]
         if len(achados) != 1:
@@ -436,67 +354,43 @@ def baixar_tensores(
                 f"Em {repo} encontrei {len(achados)}; o arquivo mudou de formato?",
                 "Avise quem mantém o laboratório, com esta mensagem.",
             )
-        escolhidos.append((nome, achados[0]))
-    total = sum(t.fim - t.inicio for _, t in escolhidos)
-    cabecalho, posicao = {"__metadata__": {"format": "pt", "origem": repo, "versao": versao}}, 0
-    for nome, t in escolhidos:
-        n = t.fim - t.inicio
+        (t,) = achados
+        fim = posicao + t.fim - t.inicio
         cabecalho[nome] = {
             "dtype": t.tipo,
             "shape": list(t.forma),
-            "data_offsets": [posicao, posicao + n],
+            "data_offsets": [posicao, fim],
         }
-        posicao += n
+        trechos.append((t.inicio, t.fim))
+        posicao = fim
     bruto = json.dumps(cabecalho).encode()
     bruto += b" " * (-len(bruto) % 8)  # os números começam alinhados, como o formato recomenda
     prefixo = struct.pack("<Q", len(bruto)) + bruto
+    total, url = len(prefixo) + posicao, hf_hub_url(repo, "model.safetensors", revision=versao)
 
-    url = hf_hub_url(repo, "model.safetensors", revision=versao)
-    try:
-        with _vez(destino.parent, progresso):
-            if not destino.is_file():  # outro processo pode ter acabado de baixá-las
-                trechos = [(t.inicio, t.fim) for _, t in escolhidos]
-                _descer_trechos(url, trechos, prefixo, destino, progresso)
-    except (SemRede, ErroDoUsuario):
-        raise
-    except Exception as erro:
-        do_disco = _do_disco(erro, destino.name, total)
-        raise do_disco or SemRede(motivo_da_falha(erro)) from None
-    return destino
-
-
-def _descer_trechos(
-    url: str, trechos: list[tuple[int, int]], prefixo: bytes, destino: Path, progresso: Progresso
-) -> None:
-    """`prefixo` e depois cada trecho [início, fim) do arquivo remoto, retomando de um .parcial."""
-    parcial = destino.with_suffix(".parcial")
-    total, feito = sum(fim - inicio for inicio, fim in trechos), 0
-    # O parcial só serve se começar com este mesmo cabeçalho, que leva a versão do hub.
-    if parcial.is_file():
-        with parcial.open("rb") as f:
-            if f.read(len(prefixo)) == prefixo:
-                feito = min(parcial.stat().st_size - len(prefixo), total)
-    if shutil.disk_usage(destino.parent).free < total - feito:
-        raise sem_disco(destino.name, total)
-
-    def guardar(bloco: bytes) -> None:
-        nonlocal feito
-        if not feito:
-            f.write(prefixo)
-        f.write(bloco)
-        feito += len(bloco)
-        progresso(destino.name, feito, total)
-
-    with _aberto(parcial, len(prefixo) + feito if feito else 0) as f:
-        pulo = feito
+    def pedir(n: int) -> Iterator[bytes]:
+        # O arquivo daqui é o prefixo e, colados, os trechos do de lá.
+        yield prefixo[n:]
+        onde = len(prefixo)
         for inicio, fim in trechos:
-            pulo, comeco = max(0, pulo - (fim - inicio)), min(inicio + pulo, fim)
-            for i in range(comeco, fim, _FAIXA):
-                _com_folego(url, i, min(i + _FAIXA, fim), guardar)
-    if not _sao_pesos(parcial):
-        parcial.unlink()
-        raise SemRede(OUTROS_BYTES)
-    os.replace(parcial, destino)
+            for i in range(inicio + max(0, n - onde), fim, _FAIXA):
+                yield from _blocos(url, i, min(i + _FAIXA, fim))
+            onde += fim - inicio
+
+    with _em_portugues(destino.name, total), _vez(destino.parent, progresso):
+        parcial = parcial_de(destino)
+        if parcial.is_file():
+            # O pedaço só serve se começar com este mesmo cabeçalho, que leva a versão do hub.
+            with parcial.open("rb") as f:
+                servir = f.read(len(prefixo)) == prefixo
+            if not servir:
+                parcial.unlink()
+        # Outro processo pode ter acabado de baixá-las.
+        if not destino.is_file() and not descer(
+            destino, total, pedir, _sao_pesos, lambda n: progresso(destino.name, n, total)
+        ):
+            raise SemRede(OUTROS_BYTES)
+    return destino
 
 
 def _sao_pesos(arquivo: Path) -> bool:

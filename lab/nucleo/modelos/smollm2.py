@@ -6,7 +6,6 @@ convertemos uma única vez para o formato do Hugging Face, em float32.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from importlib import metadata
@@ -48,17 +47,13 @@ def convertido() -> Path | None:
 
 
 def _inteira(pasta: Path) -> bool:
-    # origem.json é o último arquivo gravado, mas outro pode ter sido cortado ou apagado depois; o
+    # A conversão troca de nome inteira, mas a cópia dela feita à mão pode ter parado no meio; o
     # cabeçalho dos pesos diz o tamanho que o arquivo deve ter, e lê-lo custa um milissegundo.
     try:
-        if not all(
-            os.path.isfile(pasta / n) for n in ("origem.json", "config.json", "tokenizer.json")
-        ):
-            return False
         tensores.ler_cabecalho(pasta / "model.safetensors")
     except (OSError, ErroDoUsuario):
         return False
-    return True
+    return all((pasta / n).is_file() for n in ("config.json", "tokenizer.json"))
 
 
 def converter(
@@ -84,7 +79,12 @@ def converter(
         with arquivos.so_um(destino.parent, ao_esperar=lambda: progresso(esperar, 0, 1)):
             if not _inteira(destino):  # quem chegou primeiro pode ter acabado de convertê-lo
                 arquivos.varrer(destino.parent, destino.name)
-                _converter_ao_lado(gguf, destino, progresso)
+                livre = shutil.disk_usage(destino.parent).free
+                if livre < ESPACO:
+                    raise OSError(28, f"só há {livre / 1e6:.0f} MB livres")
+                # Ao lado, e só no fim troca de nome: nunca há meia conversão no lugar.
+                with arquivos.pasta_ao_lado(destino) as trabalho:
+                    _converter_em(gguf, trabalho, progresso)
     except OSError as erro:
         raise ErroDoUsuario(
             "Não consegui gravar o SmolLM2 convertido.",
@@ -92,15 +92,6 @@ def converter(
             "Libere espaço, ou escolha outro lugar com a variável de ambiente LAB_CACHE.",
         ) from None
     return destino
-
-
-def _converter_ao_lado(gguf: Path, destino: Path, progresso) -> None:
-    livre = shutil.disk_usage(destino.parent).free
-    if livre < ESPACO:
-        raise OSError(28, f"só há {livre / 1e6:.0f} MB livres")
-    # Trabalhamos ao lado e só no fim trocamos de nome: nunca há meia conversão no lugar.
-    with arquivos.pasta_ao_lado(destino) as trabalho:
-        _converter_em(gguf, trabalho, progresso)
 
 
 def _converter_em(gguf: Path, pasta: Path, progresso: Callable[[str, int, int], None]) -> None:

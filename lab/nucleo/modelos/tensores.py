@@ -8,8 +8,8 @@ as páginas que forem tocadas e mais nada. Formato: https://github.com/huggingfa
 
 import contextlib
 import json
+import math
 import os
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.unidades import inteiro
 
 # Tipos que sabemos virar float32. BF16 não existe em numpy: lemos como uint16 e deslocamos.
 _TIPOS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
@@ -45,46 +46,27 @@ def interpretar_cabecalho(bruto: bytes, arquivo: Path | str, tamanho: int) -> di
     try:
         entradas = json.loads(bruto)
         entradas.pop("__metadata__", None)
-        tensores = {
-            nome: Tensor(
-                nome,
-                Path(arquivo),
-                str(e["dtype"]),
-                tuple(int(n) for n in e["shape"]),
-                base + int(e["data_offsets"][0]),
-                base + int(e["data_offsets"][1]),
-            )
-            for nome, e in entradas.items()
-        }
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        RecursionError,
-        OverflowError,
-    ) as erro:
-        raise _estragado(arquivo, f"o cabeçalho não é o de um safetensors ({erro})") from None
-    for t in tensores.values():
+        lidos = {n: _interpretar(n, Path(arquivo), e, base) for n, e in entradas.items()}
+    except Exception as erro:  # seja o que for, não é o cabeçalho de um safetensors
+        por_que = f"o cabeçalho não é o de um safetensors ({str(erro)[:200]})"
+        raise _estragado(arquivo, por_que) from None
+    for t in lidos.values():
         if not base <= t.inicio <= t.fim <= tamanho:
-            faltam = t.fim - tamanho
-            raise _estragado(
-                arquivo,
-                f"o tensor {t.nome} termina no byte {t.fim:,} e o arquivo tem {tamanho:,}".replace(
-                    ",", "."
-                )
-                + (" (download interrompido?)" if faltam > 0 else ""),
-            )
-        if t.tipo in _TIPOS:
-            largura = np.dtype(_TIPOS[t.tipo]).itemsize
-            if min(t.forma, default=0) < 0 or t.fim - t.inicio != largura * int(
-                np.prod(t.forma, dtype=np.int64)
-            ):
-                raise _estragado(
-                    arquivo, f"o cabeçalho mente sobre {t.nome}: forma e bytes discordam"
-                )
-    return tensores
+            por_que = f"o tensor {t.nome} termina no byte {inteiro(t.fim)} e o arquivo tem "
+            por_que += inteiro(tamanho)
+            cortado = " (download interrompido?)" if t.fim > tamanho else ""
+            raise _estragado(arquivo, por_que + cortado)
+    return lidos
+
+
+def _interpretar(nome: str, arquivo: Path, e: dict, base: int) -> Tensor:
+    tipo, forma = str(e["dtype"]), tuple(int(n) for n in e["shape"])
+    inicio, fim = e["data_offsets"]
+    if tipo in _TIPOS:
+        largura = np.dtype(_TIPOS[tipo]).itemsize
+        if min(forma, default=0) < 0 or fim - inicio != largura * math.prod(forma):
+            raise ValueError(f"ele mente sobre {nome}: forma e bytes discordam")
+    return Tensor(nome, arquivo, tipo, forma, base + inicio, base + fim)
 
 
 def _abrir(arquivo: Path) -> BinaryIO:
@@ -116,20 +98,18 @@ def ler_cabecalho(arquivo: Path) -> dict[str, Tensor]:
     Erros: `ErroDoUsuario` para arquivo cortado, vazio, ponteiro do Git LFS ou outro formato.
     """
     if not arquivo.is_file():
-        raise _estragado(arquivo, "não é um arquivo comum")  # um FIFO faria a leitura esperar
+        raise _estragado(arquivo, "não é um arquivo comum")
     tamanho = arquivo.stat().st_size
     recusar_ponteiro(arquivo)
+    if tamanho < 10:
+        raise _estragado(arquivo, f"ele tem só {tamanho} bytes")
     with _abrir(arquivo) as f:
-        inicio = f.read(8)
-        if tamanho < 10:
-            raise _estragado(arquivo, f"ele tem só {tamanho} bytes")
-        (n,) = struct.unpack("<Q", inicio)
+        n = int.from_bytes(f.read(8), "little")
         # Um cabeçalho real tem alguns KB; um número absurdo aqui é outro formato ou lixo.
         if n > min(tamanho - 8, 100_000_000):
             raise _estragado(
                 arquivo, "os 8 primeiros bytes não são o tamanho de um cabeçalho que caiba nele"
             )
-        f.seek(8)
         return interpretar_cabecalho(f.read(n), arquivo, tamanho)
 
 
@@ -145,9 +125,8 @@ def cabecalho_da_pasta(pasta: Path) -> dict[str, Tensor]:
     if indice.is_file():
         try:
             mapa = json.loads(indice.read_text(encoding="utf-8"))["weight_map"]
-            nomes = sorted({os.fspath(nome) for nome in mapa.values()})  # só textos são arquivos
-            nomes[0]  # um índice vazio não é um modelo
-        except (ValueError, KeyError, AttributeError, TypeError, IndexError):
+            nomes = sorted(set(mapa.values()))
+        except (ValueError, KeyError, AttributeError, TypeError):
             raise _estragado(indice, "o índice não tem um weight_map") from None
         juntos: dict[str, Tensor] = {}
         for nome in nomes:
@@ -193,7 +172,7 @@ def ler(t: Tensor) -> np.ndarray:
     if t.tipo == "F32" and t.inicio % 4 == 0:
         return np.memmap(t.arquivo, dtype="<f4", mode="r", offset=t.inicio, shape=t.forma)
     # Daqui em diante há uma cópia; lida direto no lugar, e não por um mapa, ela ocupa memória uma vez.
-    quantos = int(np.prod(t.forma, dtype=np.int64))
+    quantos = math.prod(t.forma)
     with _abrir(t.arquivo) as f:
         bruto = np.fromfile(f, _TIPOS[t.tipo], quantos, offset=t.inicio).reshape(t.forma)
     if t.tipo == "BF16":

@@ -5,7 +5,7 @@ Dois cuidados atravessam o laboratório. (1) No BPE de bytes o espaço faz parte
 pegar só o primeiro, em silêncio, é olhar para a linha errada (apostila 02, seção 7).
 """
 
-import json
+import os
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,19 +64,15 @@ class Tokenizador:
         arquivo = None
         try:
             if (arquivo := pasta / "tokenizer.json").is_file():
-                return cls(tokenizers.Tokenizer.from_buffer(arquivo.read_bytes()), nome)
+                return cls(tokenizers.Tokenizer.from_file(_em_utf8(arquivo)), nome)
             if (arquivo := pasta / "vocab.json").is_file() and (pasta / "merges.txt").is_file():
-                fusoes = [x for x in _linhas(pasta / "merges.txt") if not x.startswith("#version")]
-                bpe = ByteLevelBPETokenizer(
-                    json.loads(arquivo.read_bytes()), [tuple(x.split(" ")) for x in fusoes]
-                )
+                bpe = ByteLevelBPETokenizer(_em_utf8(arquivo), _em_utf8(pasta / "merges.txt"))
                 if bpe.token_to_id("<|endoftext|>") is not None:
                     # O fim de texto do GPT-2 é um token só; o merges.txt não o conta.
                     bpe.add_special_tokens(["<|endoftext|>"])
                 return cls(bpe._tokenizer, nome)
             if (arquivo := pasta / "vocab.txt").is_file():
-                palavras = {x: i for i, x in enumerate(_linhas(arquivo))}
-                return cls(BertWordPieceTokenizer(palavras)._tokenizer, nome)
+                return cls(BertWordPieceTokenizer(_em_utf8(arquivo))._tokenizer, nome)
         # A biblioteca em Rust levanta Exception pura; só o arquivo pode ter a culpa aqui.
         except Exception as erro:
             raise ErroDoUsuario(
@@ -212,9 +208,10 @@ class Tokenizador:
         return "a"
 
 
-def _linhas(arquivo: Path) -> list[str]:
-    # Só o \n separa (splitlines também partiria em U+2028, que pode ser um token).
-    return [x.rstrip() for x in arquivo.read_text(encoding="utf-8").rstrip("\n").split("\n")]
+def _em_utf8(arquivo: Path) -> str:
+    # A biblioteca, em Rust, quer o caminho em UTF-8; num sistema em ASCII ou Latin-1, o Python lê uma
+    # pasta com acento de outro jeito.
+    return os.fsencode(arquivo).decode("utf-8", "surrogateescape")
 
 
 def _curto(texto: str) -> str:

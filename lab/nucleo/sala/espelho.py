@@ -10,7 +10,6 @@ biblioteca acha os modelos como acharia lá.
 
 import contextlib
 import errno
-import html
 import os
 import socket
 from dataclasses import dataclass
@@ -221,52 +220,6 @@ def servidor(app):
 
 # --- a página ----------------------------------------------------------------------------
 
-_PAGINA = """<!doctype html>
-<html lang="pt-BR"><head><meta charset="utf-8"><title>Laboratório: espelho da aula</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
- body {{ font: 17px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem;
-        color: #1b1b1b; background: #fff }}
- pre {{ background: #f3f3f0; padding: .8rem 1rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere;
-       font-size: 14px; line-height: 1.6 }}
- h1 {{ font-size: 1.5rem }} h2 {{ font-size: 1.1rem; margin-top: 2rem }}
- td {{ padding: .2rem 1.2rem .2rem 0 }} .n {{ text-align: right }}
- a.baixar {{ display: inline-block; padding: .5rem 1rem; background: #1f4e8c; color: #fff;
-            border-radius: 6px; text-decoration: none }}
- small {{ color: #555 }}
-</style></head><body>
-<h1>Laboratório de embeddings e posições</h1>
-<p>Este é o espelho da aula: tudo vem da máquina de quem dá a aula, sem internet.</p>
-
-<h2>1. O laboratório</h2>
-<p><a class="baixar" href="/pacote/{zip}">Baixar {zip} ({tamanho})</a></p>
-<p>Extraia (clique duplo; no Windows, “Extrair tudo”) e abra um terminal dentro da pasta
-<code>laboratorio</code>. É preciso ter Python 3.10 a 3.13.</p>
-
-<h2>2. Três comandos</h2>
-<p>Linux e macOS:</p>
-<pre>python3 -m venv .venv
-.venv/bin/python lab/00_preparar.py --do-pacote {url}
-.venv/bin/python lab/02_embeddings.py</pre>
-<p>Windows (PowerShell ou Prompt):</p>
-<pre>py -m venv .venv
-.venv\\Scripts\\python lab\\00_preparar.py --do-pacote {url}
-.venv\\Scripts\\python lab\\02_embeddings.py</pre>
-<p>Se a rede cair, repita o segundo: ele continua do byte em que parou.</p>
-
-{hub}
-<h2>O que há no pacote</h2>
-<table>{linhas}</table>
-<p><small>Montado em {data}; manifesto <a href="/pacote/manifesto.json">{digital}</a>. Sem senha e sem
-criptografia: é só para a rede da aula.</small></p>
-</body></html>
-"""
-
-_HUB = """<h2>Só os modelos</h2>
-<p>Quem já tem o laboratório instalado pode usar este endereço no lugar do hub do Hugging Face:</p>
-<pre>{bash}</pre><p>No PowerShell:</p><pre>{powershell}</pre>
-"""
-
 
 def comandos_do_hub(manifesto: Manifesto, url: str) -> tuple[str, str] | None:
     """O comando que baixa os GPT-2 deste espelho, em bash e em PowerShell; None se não há nenhum."""
@@ -281,26 +234,15 @@ def comandos_do_hub(manifesto: Manifesto, url: str) -> tuple[str, str] | None:
 
 def pagina(manifesto: Manifesto, url: str) -> str:
     """A página inicial, com os comandos para quem chega. `url` é o endereço pelo qual chegou."""
-    comandos = comandos_do_hub(manifesto, url)
-    hub = "" if comandos is None else _HUB.format(
-        bash=html.escape(comandos[0]), powershell=html.escape(comandos[1])
-    )  # fmt: skip
-    partes = {
-        f"modelo {m.nome}": manifesto.soma(manifesto.do_modelo(m.nome)) for m in manifesto.modelos
-    }
-    partes |= {
-        f"pacotes do Python para {a}": manifesto.soma(w) for a, w in manifesto.wheels.items()
-    }
-    linhas = "".join(
-        f"<tr><td>{html.escape(nome)}</td><td class=n>{megabytes(n)}</td></tr>"
-        for nome, n in partes.items()
-    )
-    return _PAGINA.format(
+    partes = {f"modelo {m.nome}": manifesto.do_modelo(m.nome) for m in manifesto.modelos}
+    partes |= {f"pacotes do Python para {a}": w for a, w in manifesto.wheels.items()}
+    return pacote.molde(
+        "pagina.html",
         zip=pacote.REPOSITORIO,
         tamanho=megabytes(manifesto.arquivos[pacote.REPOSITORIO].bytes),
-        url=html.escape(url),
-        hub=hub,
-        linhas=linhas,
-        data=html.escape(manifesto.feito_em),
+        url=url,
+        comandos=comandos_do_hub(manifesto, url),
+        partes={nome: megabytes(manifesto.soma(quais)) for nome, quais in partes.items()},
+        data=manifesto.feito_em,
         digital=manifesto.digital,
     )

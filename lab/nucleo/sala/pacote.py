@@ -13,6 +13,7 @@ junto: por isso a montagem e a instalação mostram a mesma impressão digital, 
 Só a biblioteca padrão entra aqui: quem instala ainda não tem os outros pacotes.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nucleo.base.arquivos import ao_lado
+from nucleo.base.descida import SEM_LUGAR, sha256, tamanho
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import inteiro, megabytes
 
@@ -32,7 +34,6 @@ MANIFESTO = "manifesto.json"
 LEIAME = "LEIA-ME.txt"
 REPOSITORIO = "laboratorio.zip"
 INCOMPLETO = "INCOMPLETO.txt"
-PARCIAL = ".parcial"
 MODELOS = "modelos"
 PESOS = "model.safetensors"
 WHEELS = "wheels"
@@ -46,15 +47,28 @@ _DO_SISTEMA = {
     ".ds_store", "thumbs.db", "desktop.ini", ".spotlight-v100", ".trashes", ".fseventsd",
     "system volume information", "$recycle.bin", "lost+found", "laboratorio",
 }  # fmt: skip
-_RESERVADOS = {
-    "con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), *(f"lpt{i}" for i in range(10)),
-}  # fmt: skip
 # Um pickle pode executar código ao ser aberto: nenhum entra num pacote.
 _EXTENSOES = {MODELOS: (".safetensors", ".json", ".txt", ".jinja"), WHEELS: (".whl",)}
 _BLOCO = 1 << 22
 
 Progresso = Callable[[str, int, int], None]
 """Chamada com (o que está andando, bytes feitos, bytes no total)."""
+
+
+def mudo(_o_que: str, _feito: int, _total: int) -> None:
+    """O `Progresso` de quem não mostra nada."""
+
+
+def somando(o_que: str, total: int, progresso: Progresso) -> Callable[[int], None]:
+    """Uma função que recebe os bytes de cada pedaço e mostra em `progresso` quantos já foram."""
+    feito = 0
+
+    def avanco(n: int) -> None:
+        nonlocal feito
+        feito += n
+        progresso(o_que, feito, total)
+
+    return avanco
 
 
 @dataclass(frozen=True)
@@ -125,11 +139,9 @@ def recusa_do_nome(caminho: str) -> str:
     partes = caminho.split("/")
     if any(p in ("", ".", "..") for p in partes):
         return "sai da pasta do pacote"
-    for p in partes:
-        if set(p) & set('<>:"|?*\\') or not p.isprintable():
-            return "tem um caractere que o Windows não aceita"
-        if p.split(".")[0].strip().casefold() in _RESERVADOS or p[-1] in ". ":
-            return "é um nome que o Windows não aceita"
+    # O Windows tira pontos e espaços do fim: ".. " viraria "..".
+    if any(set(p) & set('<>:"|?*\\') or not p.isprintable() or p[-1] in ". " for p in partes):
+        return "não é aceito pelo Windows"
     extensoes = _EXTENSOES.get(partes[0])
     if len(partes) > 1 and extensoes is None:
         return "está numa pasta que os pacotes não têm"
@@ -139,33 +151,30 @@ def recusa_do_nome(caminho: str) -> str:
 
 
 def conferir_nomes(caminhos: Iterable[str]) -> None:
-    """Recusa nomes impossíveis em algum sistema e os que só diferem em maiúsculas.
+    """Recusa os nomes que saem da pasta ou que algum sistema não guarda.
 
     Erros: `ErroDoUsuario` com o nome e o motivo.
     """
-    vistos: dict[str, str] = {}
     for caminho in caminhos:
-        motivo = recusa_do_nome(caminho)
-        if not motivo and caminho.casefold() in vistos:
-            motivo = f"só difere de {vistos[caminho.casefold()]!r} em maiúsculas"
-        if motivo:
+        if motivo := recusa_do_nome(caminho):
             raise ErroDoUsuario(
                 f"Este pacote tem um arquivo que não pode ter: {caminho!r}.",
                 f"O nome {motivo}.",
                 "Não o use: peça outra cópia, ou monte de novo com  "
                 "python lab/00_preparar.py --pacote PASTA",
             )
-        vistos[caminho.casefold()] = caminho
 
 
-def sha256(arquivo: Path, avanco: Callable[[int], None] = lambda _: None) -> str:
-    """O sha256 do arquivo, lido aos pedaços; `avanco` recebe os bytes de cada um."""
-    soma = hashlib.sha256()
-    with arquivo.open("rb") as f:
-        while bloco := f.read(_BLOCO):
-            soma.update(bloco)
-            avanco(len(bloco))
-    return soma.hexdigest()
+def molde(nome: str, **dados) -> str:
+    """O texto de esqueletos/NOME preenchido com `dados`; num .html tudo sai escapado."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+    ambiente = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "esqueletos", encoding="utf-8"),
+        autoescape=select_autoescape(), undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    return ambiente.get_template(nome).render(**dados)
 
 
 # --- o manifesto -------------------------------------------------------------------------
@@ -191,58 +200,32 @@ def escrever_manifesto(
 
 
 def ler_manifesto(bruto: bytes) -> Manifesto:
-    """O manifesto, com cada campo e cada nome conferidos.
+    """O manifesto, com cada nome conferido: eles viram caminhos no computador de quem instala.
 
-    Erros: `ErroDoUsuario` se não for JSON, se faltar algo ou se um nome não puder existir.
+    Erros: `ErroDoUsuario` se não for o JSON de um manifesto ou se um nome não puder existir.
     """
     try:
         dados = json.loads(bruto)
         if dados["formato"] != FORMATO:
             raise ValueError(f"o formato é {dados['formato']!r}, e este laboratório lê {FORMATO}")
         modelos = tuple(
-            ModeloNoPacote(*(_texto(m[c]) for c in ("nome", "repo", "versao", "forma")))
-            for m in dados["modelos"]
+            ModeloNoPacote(m["nome"], m["repo"], m["versao"], m["forma"]) for m in dados["modelos"]
         )
         for m in modelos:
-            if not re.fullmatch(r"[\w.-]+", m.nome) or not re.fullmatch(r"\w[\w.-]*", m.versao):
+            if not all(re.fullmatch(r"\w[\w.-]*", x) for x in (m.nome, m.versao)):
                 raise ValueError(f"o modelo {m.nome!r} tem um nome ou versão impossível")
-            if not re.fullmatch(r"[\w.-]+/[\w.-]+", m.repo) or ".." in m.repo + m.nome:
-                raise ValueError(f"o repositório {m.repo!r} não existe")
-            if f"{MODELOS}/{m.nome}/{PESOS}" not in dados["arquivos"]:
-                raise ValueError(f"cita o modelo {m.nome!r} e não traz os pesos dele")
-        arquivos = {nome: _arquivo(a) for nome, a in dados["arquivos"].items()}
-        if falta := {REPOSITORIO, LEIAME} - set(arquivos):
-            raise ValueError(f"não traz {min(falta)}")
-        wheels = {
-            Alvo(_texto(w["plataforma"]), _texto(w["python"])): tuple(map(_texto, w["arquivos"]))
-            for w in dados["wheels"]
-        }
-        sumidos = {w for lista in wheels.values() for w in lista} - set(arquivos)
-        if sumidos:
-            raise ValueError(f"cita {min(sumidos)!r} e não diz o sha256 dele")
-        cabecalho = _texto(dados["feito_em"]), _texto(dados["laboratorio"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as erro:
+        arquivos = {n: Arquivo(a["bytes"], a["sha256"]) for n, a in dados["arquivos"].items()}
+        wheels = {Alvo(w["plataforma"], w["python"]): tuple(w["arquivos"]) for w in dados["wheels"]}
+        quando_e_qual = dados["feito_em"], dados["laboratorio"]
+    except (ValueError, KeyError, TypeError, AttributeError) as erro:
         raise ErroDoUsuario(
             f"O {MANIFESTO} deste pacote está estragado.",
             f"Ele não diz o que devia ({erro if isinstance(erro, ValueError) else repr(erro)}).",
             "Peça outra cópia do pacote a quem o montou.",
         ) from None
-    conferir_nomes([*arquivos, MANIFESTO])
+    conferir_nomes(arquivos)
     digital = hashlib.sha256(bruto).hexdigest()[:16]
-    return Manifesto(*cabecalho, modelos, wheels, arquivos, digital)
-
-
-def _texto(valor) -> str:
-    if not isinstance(valor, str):
-        raise ValueError(f"esperava um texto, e veio {valor!r}")
-    return valor
-
-
-def _arquivo(valor: dict) -> Arquivo:
-    n, soma = valor["bytes"], valor["sha256"]
-    if type(n) is not int or n < 0 or not re.fullmatch("[0-9a-f]{64}", _texto(soma)):
-        raise ValueError(f"tamanho ou sha256 impossível: {valor!r}")
-    return Arquivo(n, soma)
+    return Manifesto(*quando_e_qual, modelos, wheels, arquivos, digital)
 
 
 # --- conferir ----------------------------------------------------------------------------
@@ -268,7 +251,7 @@ def abrir(pasta: Path) -> Manifesto:
     return ler_manifesto((pasta / MANIFESTO).read_bytes())
 
 
-def conferir(pasta: Path, progresso: Progresso = lambda *_: None) -> Manifesto:
+def conferir(pasta: Path, progresso: Progresso = mudo) -> Manifesto:
     """Confere todos os arquivos da pasta contra o manifesto e o devolve. Não muda nada.
 
     Erros: `ErroDoUsuario` dizendo quais arquivos sobram, faltam, mudaram ou são atalhos.
@@ -276,23 +259,13 @@ def conferir(pasta: Path, progresso: Progresso = lambda *_: None) -> Manifesto:
     manifesto = abrir(pasta)
     achados = set(listar(pasta))
     sobram = sorted(achados - set(manifesto.arquivos) - {MANIFESTO})
-    faltam = sorted(set(manifesto.arquivos) - achados)
     _recusar(sobram, "não está no manifesto", "não estão no manifesto", "a mais")
+    faltam = sorted(set(manifesto.arquivos) - achados)
     _recusar(
         faltam, "está no manifesto e não na pasta", "estão no manifesto e não na pasta", "a menos"
     )
-    feito, total, mudados = 0, manifesto.soma(), []
-
-    def avanco(n: int) -> None:
-        nonlocal feito
-        feito += n
-        progresso("conferindo o pacote", feito, total)
-
-    for nome, esperado in manifesto.arquivos.items():
-        arquivo = pasta / nome
-        # O tamanho já denuncia uma cópia cortada, sem ler nada.
-        if arquivo.stat().st_size != esperado.bytes or sha256(arquivo, avanco) != esperado.sha256:
-            mudados.append(nome)
+    avanco = somando("conferindo o pacote", manifesto.soma(), progresso)
+    mudados = [n for n, a in manifesto.arquivos.items() if not ja_esta(pasta / n, a, avanco)]
     _recusar(mudados, "não tem o sha256 do manifesto", "não têm o sha256 do manifesto", "mudado")
     return manifesto
 
@@ -330,15 +303,13 @@ def _recusar(nomes: list[str], um: str, varios: str, rotulo: str) -> None:
     quantos = (
         f"arquivo {rotulo}" if len(nomes) == 1 else f"{inteiro(len(nomes))} arquivos: {rotulo}"
     )
+    cura = "Copie o pacote de novo de quem o montou, e ejete o pen drive antes de tirá-lo."
+    if rotulo == "a mais":
+        cura = "Tire da pasta do pacote o que não é dele e rode de novo."
     raise ErroDoUsuario(
         f"O pacote não confere ({quantos}).",
         f"{lista}: {um if len(nomes) == 1 else varios}.",
-        "Nada foi instalado. "
-        + (
-            "Tire da pasta do pacote o que não é dele e rode de novo."
-            if rotulo == "a mais"
-            else "Copie o pacote de novo de quem o montou, e ejete o pen drive antes de tirá-lo."
-        ),
+        f"Nada foi instalado. {cura}",
     )
 
 
@@ -374,26 +345,23 @@ def copiar(
     return feito
 
 
-def ja_esta(destino: Path, esperado: Arquivo) -> bool:
-    """True se `destino` já é, byte a byte, o arquivo esperado."""
-    return (
-        destino.is_file()
-        and not destino.is_symlink()
-        and destino.stat().st_size == esperado.bytes
-        and sha256(destino) == esperado.sha256
-    )
+def ja_esta(
+    destino: Path, esperado: Arquivo, avanco: Callable[[int], object] = lambda _: None
+) -> bool:
+    """True se `destino` já é, byte a byte, o arquivo esperado. Um de outro tamanho nem se lê."""
+    return tamanho(destino) == esperado.bytes and sha256(destino, avanco) == esperado.sha256
 
 
-def erro_de_disco(erro: OSError, destino: Path, tamanho: int) -> ErroDoUsuario:
+def erro_de_disco(erro: OSError, destino: Path, bytes_: int) -> ErroDoUsuario:
     """O erro do sistema em palavras: disco cheio (quanto falta), arquivo grande demais, sem licença."""
-    if erro.errno in (28, 122):
-        return sem_espaco(destino.parent, tamanho)
-    if erro.errno == 27 or tamanho > TETO_FAT32:
+    if erro.errno == errno.EFBIG or bytes_ > TETO_FAT32:
         return ErroDoUsuario(
             f"{destino.name} não cabe neste sistema de arquivos.",
-            f"São {megabytes(tamanho)}, e um pen drive em FAT32 guarda arquivos de até 4 GB.",
+            f"São {megabytes(bytes_)}, e um pen drive em FAT32 guarda arquivos de até 4 GB.",
             "Formate o pen drive em exFAT (apaga o que há nele), ou leve menos modelos.",
         )
+    if erro.errno in SEM_LUGAR:
+        return sem_espaco(destino.parent, bytes_)
     return ErroDoUsuario(
         f"Não consegui gravar {destino}.",
         f"O sistema respondeu: {erro.strerror or erro}.",
@@ -403,15 +371,12 @@ def erro_de_disco(erro: OSError, destino: Path, tamanho: int) -> ErroDoUsuario:
 
 def sem_espaco(pasta: Path, falta_escrever: int, livre: int | None = None) -> ErroDoUsuario:
     """O erro de disco cheio, com quanto falta. `livre` é medido agora, se não vier."""
-    if livre is None:
-        livre = espaco_livre(pasta)
-    falta = falta_escrever - livre
-    if falta > 0:
+    livre = espaco_livre(pasta) if livre is None else livre
+    # O sistema pode recusar um pedaço que, pela conta, caberia: não se inventa quanto falta.
+    por_que = f"O disco encheu durante a gravação; agora há {_mb_ou_kb(livre)} livres."
+    if falta_escrever > livre:
         por_que = f"Faltam escrever {_mb_ou_kb(falta_escrever)} e há {_mb_ou_kb(livre)} livres: "
-        por_que += f"faltam {_mb_ou_kb(falta)}."
-    else:
-        # O sistema recusou um pedaço que, pela conta, caberia: não se inventa quanto falta.
-        por_que = f"O disco encheu durante a gravação; agora há {_mb_ou_kb(livre)} livres."
+        por_que += f"faltam {_mb_ou_kb(falta_escrever - livre)}."
     return ErroDoUsuario(
         f"Não cabe em {pasta}.",
         por_que,

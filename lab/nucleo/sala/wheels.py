@@ -126,16 +126,14 @@ def _etiquetas(alvo: Alvo) -> list[str]:
         return []  # o pip conhece as etiquetas desta máquina melhor que uma lista nossa
     sistema, _, maquina = alvo.plataforma.partition("-")
     nomes = {
-        "windows": [f"win_{maquina}"],
-        "macos": [
-            f"macosx_{_MACOS.replace('.', '_')}_{maquina}"
-        ],  # o pip aceita também as mais antigas
-        "linux": [f"manylinux_2_{n}_{maquina}" for n in range(28, 4, -1)]
-        + [f"manylinux{n}_{maquina}" for n in (2014, 2010, 1)],
+        "windows": ["win"],
+        "macos": [f"macosx_{_MACOS.replace('.', '_')}"],  # o pip aceita também as mais antigas
+        "linux": [f"manylinux_2_{n}" for n in range(28, 4, -1)]
+        + ["manylinux2014", "manylinux2010", "manylinux1"],
     }[sistema]
     # O pip compararia o Requires-Python com o Python que o roda; o uv já comparou com o do alvo.
     versao = ["--python-version", alvo.python, "--implementation", "cp", "--ignore-requires-python"]
-    return versao + [x for n in nomes for x in ("--platform", n)]
+    return versao + [x for n in nomes for x in ("--platform", f"{n}_{maquina}")]
 
 
 def _resolver_com_uv(alvo: Alvo, requisitos: Path) -> list[str]:
