@@ -54,7 +54,6 @@ import math
 
 import torch
 
-from nucleo.base.caderno import Conferencia
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import decimal, porcento
 from nucleo.contas import escalonamento, permutacao, posicoes, rope
@@ -62,6 +61,7 @@ from nucleo.contas.posicoes_no_modelo import girado_pelo_gptj, girado_pelo_llama
 from nucleo.licoes import l06_posicoes as exp
 from nucleo.licoes import l06_posicoes_figuras as fig
 from nucleo.licoes import l06_posicoes_rope as giro
+from nucleo.licoes.l06_posicoes import contra, maior
 from nucleo.modelos import textos
 
 d, T = aula.args.d, aula.args.posicoes
@@ -80,14 +80,10 @@ def abrir(padrao: str):
         aula.diga(f"**Sem o {padrao}.** {erro.o_que} {erro.o_que_fazer}")
 
 
-def maior(x, y) -> float:
-    """A maior diferença entre dois tensores da mesma forma."""
-    return float((x - y).abs().max())
-
-
-def contra(nome, x, y, tolerancia=0.0) -> Conferencia:
-    """Uma linha de *maior diferença*: o que se fez aqui contra o que outro fez."""
-    return Conferencia(nome, maior(x, y), 0, tolerancia)
+def anotar(unidade="", **valores) -> None:
+    """Os números com nome: a conferência e as apostilas os leem por ele."""
+    for id_, valor in valores.items():
+        aula.resultado(id_, valor, unidade)
 
 
 # %% 6.1 · Input Embeddings (Camada de Embeddings)
@@ -103,50 +99,39 @@ if aula.secao("6.1"):
 
     # O √d do artigo supõe linhas pequenas, N(0, 1/d). As do nn.Embedding são N(0, 1).
     PE = posicoes.senoides(TOKENS, D_ARTIGO)  # (V, d): a tabela que a seção 6.2 escreve
-    norma_posicao = float(PE.pow(2).sum(-1).sqrt().mean())  # (V, d) -> (V,), e a média
+    norma_pe = float((PE**2).sum(-1).sqrt().mean())  # (V, d) -> (V,), e a média
     normas = {}
     for inicio, desvio in (("N(0, 1), o do nn.Embedding", 1.0), ("N(0, 1/d)", D_ARTIGO**-0.5)):
         torch.manual_seed(SEMENTE)
         camada = posicoes.EmbeddingsDeEntrada(TOKENS, D_ARTIGO, desvio_inicial=desvio)
         E = camada.tabela.weight.detach()  # (V, d), recém-sorteada
         escalada = E * math.sqrt(D_ARTIGO)  # (V, d)
-        normas[inicio, "sim"] = float(escalada.pow(2).sum(-1).sqrt().mean())
-        normas[inicio, "não"] = float(E.pow(2).sum(-1).sqrt().mean())
+        normas[inicio, "sim"] = float((escalada**2).sum(-1).sqrt().mean())
+        normas[inicio, "não"] = float((E**2).sum(-1).sqrt().mean())
     da_camada = camada(torch.arange(TOKENS)[None])[0].detach()  # (1, V) -> (V, d)
-    aula.quadro("61_equilibrio", exp.quadro_do_equilibrio(normas, norma_posicao, D_ARTIGO))
+    aula.quadro("61_equilibrio", exp.quadro_do_equilibrio(normas, norma_pe, D_ARTIGO))
     iguais = [contra("E[ids] · √d contra a camada do nucleo", escalada, da_camada)]
     aula.comparar("61_escala", "A conta contra a camada pronta", iguais)
     afogado, crua, equilibrada, pequena = normas.values()
-    aula.resultado("norma_n01_com_raiz", afogado)
-    aula.resultado("norma_n01", crua)
-    aula.resultado("norma_n1d_com_raiz", equilibrada)
-    aula.resultado("norma_n1d", pequena)
-    aula.resultado("norma_posicao", norma_posicao)
-    aula.resultado("razao_n01_com_raiz", afogado / norma_posicao)
-    ao_lado = "o token ao lado da posição"
-    aula.figura("61_equilibrio", ao_lado, fig.equilibrio, normas, norma_posicao)
+    anotar(norma_n01_com_raiz=afogado, norma_n01=crua, razao_n01_com_raiz=afogado / norma_pe)
+    anotar(norma_n1d_com_raiz=equilibrada, norma_n1d=pequena, norma_posicao=norma_pe)
+    aula.figura("61_equilibrio", "o token ao lado da posição", fig.equilibrio, normas, norma_pe)
     aula.repare(
         f"nn.Embedding começa em N(0, 1); vezes √d, o token sai com norma {decimal(afogado, 0)} ao lado "
-        f"de uma posição de {decimal(norma_posicao, 0)}, e ela se afoga. Com N(0, 1/d), os dois pesam "
+        f"de uma posição de {decimal(norma_pe, 0)}, e ela se afoga. Com N(0, 1/d), os dois pesam "
         "parecido."
     )
     aula.codigo()
 
 
 # %% 6.2 · Positional Encoding (Codificação Posicional)
-def atencao(x, camada, causal):
-    """Autoatenção de uma cabeça, sem posição nenhuma: (T, d) -> (T, d)."""
-    Wq, Wk, Wv = camada  # (d, d) cada
-    notas = (x @ Wq) @ (x @ Wk).T / math.sqrt(x.shape[1])  # (T, d) @ (d, T) -> (T, T)
-    if causal:  # cada linha só vê as colunas até a sua
-        notas = notas.masked_fill(torch.ones_like(notas).triu(1) > 0, -math.inf)
-    return notas.softmax(-1) @ (x @ Wv)  # (T, T) @ (T, d) -> (T, d)
-
-
-def empilhar(x, camadas, causal):
-    """Uma atenção depois da outra, com o atalho residual: (T, d) -> (T, d)."""
-    for camada in camadas:
-        x = x + atencao(x, camada, causal)
+def atender(x, camadas, causal):
+    """Autoatenção de uma cabeça, sem posição nenhuma, com o atalho residual: (T, d) -> (T, d)."""
+    for Wq, Wk, Wv in camadas:  # (d, d) cada
+        notas = (x @ Wq) @ (x @ Wk).T / math.sqrt(x.shape[1])  # (T, d) @ (d, T) -> (T, T)
+        if causal:  # cada linha só vê as colunas até a sua
+            notas = notas.masked_fill(torch.ones_like(notas).triu(1) > 0, -math.inf)
+        x = x + notas.softmax(-1) @ (x @ Wv)  # (T, T) @ (T, d) -> (T, d)
     return x
 
 
@@ -156,7 +141,7 @@ def senoides(n, d):
     omega = 10_000 ** -(torch.arange(0, d, 2, dtype=torch.float64) / d)  # (d/2,)
     angulos = pos[:, None] * omega  # (n, 1) · (d/2,) -> (n, d/2)
     PE = torch.empty(n, d, dtype=torch.float64)  # (n, d)
-    PE[:, 0::2], PE[:, 1::2] = angulos.sin(), angulos.cos()  # 2 de (n, d/2) -> (n, d)
+    PE[:, 0::2], PE[:, 1::2] = torch.sin(angulos), torch.cos(angulos)  # 2 de (n, d/2) -> (n, d)
     return PE, omega
 
 
@@ -175,31 +160,29 @@ if aula.secao("6.2"):
     aula.diga(f"“{' '.join(frase)}” e “{' '.join(trocada)}”: as mesmas palavras, outra ordem.")
     x = permutacao.vetores_da_frase(frase, d, SEMENTE)  # (T, d): um vetor por palavra
     somadas = {"sem": 0 * x, "senoidal": senoides(len(x), d)[0].float()}  # (T, d) cada
-    casos = [("sem", False, 1), ("sem", False, 2), ("sem", True, 1), ("sem", True, 2)]
+    # Cada caso: a posição somada, se há máscara causal, e quantas camadas.
+    casos = {"uma": ("sem", False, 1), "duas": ("sem", False, 2), "uma causal": ("sem", True, 1)}
+    casos |= {"duas causais": ("sem", True, 2), "uma com posição": ("senoidal", False, 1)}
     lado_a_lado, destrocadas, ultima = {}, {}, {}
-    for caso in [*casos, ("senoidal", False, 1)]:
-        posicao, causal, n = caso
+    for nome, (posicao, causal, n) in casos.items():
         camadas = permutacao.sortear_camadas(n, d, SEMENTE)
-        antes = empilhar(x + somadas[posicao], camadas, causal)  # (T, d)
-        depois = empilhar(x[ordem] + somadas[posicao], camadas, causal)  # (T, d)
-        lado_a_lado[caso] = maior(depois, antes)  # zero seria invariante
-        destrocadas[caso] = maior(depois, antes[ordem])  # zero é equivariante
-        ultima[caso] = maior(depois[-1], antes[-1])  # a posição que prevê o próximo token
-    aula.quadro("62_ordem", exp.quadro_da_ordem(destrocadas, ultima))
-    aula.resultado("ordem_lado_a_lado", lado_a_lado["sem", False, 1])
-    aula.resultado("ordem_destrocadas", destrocadas["sem", False, 1])
-    aula.resultado("ordem_ultima_sem_mascara", ultima["sem", False, 2])
-    aula.resultado("ordem_ultima_causal_1", ultima["sem", True, 1])
-    aula.resultado("ordem_ultima_causal_2", ultima["sem", True, 2])
-    camada = permutacao.sortear_camadas(1, d, SEMENTE)[0]
-    nossa, (q, k, v) = atencao(x, camada, True), (x @ W for W in camada)  # (T, d) cada
+        antes = atender(x + somadas[posicao], camadas, causal)  # (T, d)
+        depois = atender(x[ordem] + somadas[posicao], camadas, causal)  # (T, d)
+        lado_a_lado[nome] = maior(depois, antes)  # zero seria invariante
+        destrocadas[nome] = maior(depois, antes[ordem])  # zero é equivariante
+        ultima[nome] = maior(depois[-1], antes[-1])  # a posição que prevê o próximo token
+    aula.quadro("62_ordem", exp.quadro_da_ordem(casos, destrocadas, ultima))
+    anotar(ordem_lado_a_lado=lado_a_lado["uma"], ordem_destrocadas=destrocadas["uma"])
+    anotar(ordem_ultima_sem_mascara=ultima["duas"], ordem_ultima_causal_1=ultima["uma causal"])
+    anotar(ordem_ultima_causal_2=ultima["duas causais"])
+    uma = permutacao.sortear_camadas(1, d, SEMENTE)
+    q, k, v = (x @ W for W in uma[0])  # (T, d) @ (d, d) -> 3 de (T, d)
     do_torch = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    nossa, do_nucleo = atender(x, uma, True), permutacao.empilhar(x, uma, True)  # (T, d) cada
     # Somas de d produtos em float32, noutra ordem: perto de d · 6e-8.
-    conferidas = [
-        contra("contra a do nucleo", nossa, permutacao.atencao(x, camada, True), 1e-4),
-        contra("contra a do torch", nossa, do_torch, 1e-4),
-    ]
-    aula.comparar("62_atencao", "A atenção de cima, com máscara causal", conferidas)
+    iguais = [contra("contra a do nucleo", nossa, do_nucleo, 1e-4)]
+    iguais.append(contra("contra a do torch", nossa, x + do_torch, 1e-4))
+    aula.comparar("62_atencao", "A atenção de cima, com máscara causal", iguais)
     aula.repare(
         "sem máscara cada saída muda de lugar junto com o seu token: é equivariante, não "
         "invariante. Com máscara causal a ordem vaza, mas a última posição só a vê com duas camadas."
@@ -209,56 +192,38 @@ if aula.secao("6.2"):
     for pequena in (4, 8):
         aula.quadro(f"62_a_mao_{pequena}", exp.quadro_a_mao(senoides(6, pequena)[0]))
     PE, omega = senoides(T, d)  # (T, d), (d/2,)
-    conferidas = [
-        contra("contra a fórmula em Python puro", PE, exp.em_python(T, d), 1e-12),
-        contra("contra o XLM, no transformers", PE.float(), exp.do_xlm(T, d), 1e-6),
-    ]
+    conferidas = [contra("contra a fórmula em Python puro", PE, exp.em_python(T, d), 1e-12)]
+    conferidas.append(contra("contra o XLM, no transformers", PE.float(), exp.do_xlm(T, d), 1e-6))
     for k in (1, 7, 100):
         adiante = senoides(T + k, d)[0][k:]  # (T + k, d) -> (T, d): PE(pos + k)
         deslocadas = PE @ deslocamento(k, omega).T  # (T, d) @ (d, d) -> (T, d): M · PE(pos)
         nome = f"M({k}) · PE(pos) = PE(pos + {k}), todo pos"
         conferidas.append(contra(nome, deslocadas, adiante, 1e-9))
-    produtos, pos = PE @ PE.T, torch.arange(T)  # (T, d) @ (d, T) -> (T, T)
-    distancias = pos[:, None] - pos  # (T, 1) − (T,) -> (T, T)
+    distancias = torch.arange(T)[:, None] - torch.arange(T)  # (T, 1) − (T,) -> (T, T)
     fechada = (distancias[..., None] * omega).cos().sum(-1)  # (T, T, d/2) -> (T, T)
-    do_nucleo = posicoes.senoides(T, d, dtype=torch.float64)
-    conferidas.append(contra("PE(i) · PE(j) só depende de |i − j|", produtos, fechada, 1e-9))
-    conferidas.append(contra("contra a do nucleo", PE, do_nucleo, 1e-12))
+    conferidas.append(contra("PE(i) · PE(j) só depende de |i − j|", PE @ PE.T, fechada, 1e-9))
+    conferidas.append(contra("contra a do nucleo", PE.float(), posicoes.senoides(T, d), 1e-7))
     aula.comparar("62_senoides", f"Senoides conferidas (d = {d}, {T} posições)", conferidas)
     aula.codigo()
     aula.figura("62_senoides", "a tabela em cores e alguns pares", fig.senoides, T, d)
-
     lambdas = 2 * math.pi / omega  # (d/2,): posições por volta
     do_artigo = 2 * math.pi / senoides(1, D_ARTIGO)[1]  # (d/2,)
     aula.quadro("62_ondas", exp.quadro_das_ondas(lambdas))
-    aula.resultado("onda_menor", float(lambdas.min()), "posições")
-    aula.resultado("onda_maior", float(lambdas.max()), "posições")
-    aula.resultado("onda_menor_artigo", float(do_artigo.min()), "posições")
-    aula.resultado("onda_maior_artigo", float(do_artigo.max()), "posições")
-    aula.resultado("ondas_diferentes_artigo", len(do_artigo.unique()))
+    anotar("posições", onda_menor=float(lambdas[0]), onda_maior=float(lambdas[-1]))
+    anotar("posições", onda_menor_512=float(do_artigo[0]), onda_maior_512=float(do_artigo[-1]))
+    anotar(ondas_diferentes_512=len(do_artigo.unique()))
     aula.figura("62_ondas", "o comprimento de onda de cada par", fig.ondas, d, 512)
     aula.figura("62_distancia", "o produto interno contra a distância", fig.distancia, d, 300)
-
-    # Toda linha tem a mesma norma, √(d/2): o cosseno é o produto interno sobre d/2.
-    cossenos = produtos[T // 2] / (d / 2)  # (T,)
-    # As duas posições à mesma distância empatam: vem antes a menor, e não a do arredondamento.
-    perto = cossenos.round(decimals=9).argsort(descending=True, stable=True)[1:7]  # (T,) -> (6,)
-    aula.tabela(
-        "62_proximas",
-        f"As mais próximas da posição {T // 2}",
-        {"posição": str, "cosseno": decimal},
-        zip(perto, cossenos[perto], strict=True),
-    )
+    aula.quadro("62_proximas", exp.proximas(PE, T // 2))
     aula.comparar("62_disposicoes", "Outras disposições, contra quem as usa", exp.disposicoes(d, T))
     aula.repare(
         "a disposição do fairseq não é um erro: é outra convenção, e até as frequências mudam."
     )
-    press = exp.publicado()
-    antes, depois = decimal(press["no_treino"], 2), decimal(press["depois"], 2)
+    antes, depois, em = exp.publicado()  # a perplexidade no treino, e além dele
     aula.diga(
         "Além do treino. **Definido**: a senoide existe em qualquer posição. **Afirmado**: por isso o "
         "modelo “poderia” extrapolar (Vaswani et al., 2017, seção 3.5). **Medido**: treinado em 512, "
-        f"vai de {antes} a {depois} de perplexidade em {press['em']} (Press et al., 2021). "
+        f"vai de {decimal(antes, 2)} a {decimal(depois, 2)} de perplexidade em {em} (Press et al., 2021). "
         "Meça também: `python lab/06_extrapolacao.py`."
     )
 
@@ -274,40 +239,16 @@ if aula.secao("6.3"):
     escaladas = buscadas * math.sqrt(largo)  # (B, T, d)
     soma = escaladas + PE[:curto]  # (B, T, d) + (T, d) -> (B, T, d): o lote vem por broadcasting
     saida = camada(ids).detach()  # (B, T) -> (B, T, d): a camada inteira, para conferir
-    etapas = {"ids": ids, "E": E, "E[ids]": buscadas, "E[ids] · √d": escaladas}
-    etapas |= {"PE": PE, "PE[:T]": PE[:curto], "saída": saida}
-    formas = {nome: tuple(etapa.shape) for nome, etapa in etapas.items()}
+    formas = exp.formas(ids, E, buscadas, escaladas, PE, curto, saida)
     aula.quadro("63_formas", exp.quadro_das_formas(formas))
-    aula.resultado("forma_ids", list(ids.shape))
-    aula.resultado("forma_embeddings", list(buscadas.shape))
-    aula.resultado("forma_posicao", list(PE[:curto].shape))
-    aula.resultado("forma_saida", list(saida.shape))
-    aula.resultado("forma_d", E.shape[1])
+    anotar(forma_ids=list(ids.shape), forma_embeddings=list(buscadas.shape), forma_d=E.shape[1])
+    anotar(forma_posicao=list(PE[:curto].shape), forma_saida=list(saida.shape))
     aula.figura("63_fluxo", "do texto ao primeiro bloco, com as formas", fig.fluxo, formas)
-    lacos = torch.zeros(B, curto, largo, dtype=torch.float64)
-    for n in range(B):
-        for t in range(curto):
-            for i in range(largo):
-                lacos[n, t, i] = E[ids[n, t], i].item() * math.sqrt(largo) + PE[t, i].item()
     nome = f"broadcasting contra três laços (B, T, d = {B}, {curto}, {largo})"
+    lacos = exp.em_lacos(E, PE, ids)
     iguais = [contra(nome, saida, lacos, 1e-5), contra("a soma acima e a camada", soma, saida)]
     aula.comparar("63_broadcasting", "A soma, elemento a elemento", iguais)
-
-    # Dropout de 10 %, contado numa entrada de uns: quem fica cresce 1/(1 − p).
-    p, uns = 0.1, torch.ones(8, 200, 64)  # (B, T, d)
-    camada = posicoes.CodificacaoPosicional(64, 200, dropout=p)
-    avaliando = camada.eval()(uns)
-    torch.manual_seed(SEMENTE)
-    treinando = camada.train()(uns)
-    vivos = treinando != 0  # (B, T, d)
-    crescem = float((treinando[vivos] / avaliando[vivos]).mean())
-    outra_passada = maior(camada.eval()(uns), avaliando)
-    contadas = [
-        Conferencia("treino: fração zerada", float((~vivos).float().mean()), p, 0.01),
-        Conferencia("treino: quanto crescem os que ficam", crescem, 1 / (1 - p), 1e-4),
-        Conferencia("avaliação: diferença entre duas passadas", outra_passada),
-    ]
-    aula.conferir("63_dropout", "Dropout de 10 %, contado", contadas)
+    aula.conferir("63_dropout", "Dropout de 10 %, contado", exp.dropout_medido(0.1, SEMENTE))
     aula.repare("somar não concatena: continua (B, T, d). E ao avaliar o dropout não faz nada.")
     aula.codigo()
 
@@ -316,27 +257,23 @@ if aula.secao("6.4"):
     aula.quadro("64_buffers", exp.buffers(D_ARTIGO))
     aula.repare("a tabela se refaz de graça; fora do state_dict, não ocupa nem atrapalha.")
     aula.codigo(posicoes.CodificacaoPosicional)
-
     # O capítulo diz que exp(log) é mais estável. Mede-se, em float32, contra float64.
     dois_i = torch.arange(0, D_ARTIGO, 2)  # (d/2,): 0, 2, 4, …
     exata = 10_000 ** -(dois_i.double() / D_ARTIGO)  # (d/2,) float64
     potencia = 1 / 10_000 ** (dois_i / D_ARTIGO)  # (d/2,) float32
     exp_log = torch.exp(dois_i * (-math.log(10_000) / D_ARTIGO))  # (d/2,) float32
-    erro_potencia = float(((potencia.double() - exata) / exata).abs().max())
-    erro_exp_log = float(((exp_log.double() - exata) / exata).abs().max())
-    do_quadro = exp.quadro_das_frequencias(erro_potencia, erro_exp_log, D_ARTIGO)
-    aula.quadro("64_frequencias", do_quadro)
-    aula.resultado("erro_relativo_potencia", erro_potencia)
-    aula.resultado("erro_relativo_exp_log", erro_exp_log)
-    erros = exp.precisao_por_posicao(D_ARTIGO, longe)
-    aula.quadro("64_precisao", exp.quadro_da_precisao(longe, erros))
-    cada_precisao = "o erro de cada precisão contra a posição"
-    aula.figura("64_precisao", cada_precisao, fig.precisao, longe, erros)
+    direta = float(((potencia.double() - exata) / exata).abs().max())
+    via_log = float(((exp_log.double() - exata) / exata).abs().max())
+    aula.quadro("64_frequencias", exp.quadro_das_frequencias(D_ARTIGO, direta, via_log))
+    anotar(erro_relativo_potencia=direta, erro_relativo_exp_log=via_log)
+    erro = exp.precisao_por_posicao(D_ARTIGO, longe)
+    aula.quadro("64_precisao", exp.quadro_da_precisao(longe, erro))
+    alt = "o erro de cada precisão contra a posição"
+    aula.figura("64_precisao", alt, fig.precisao, longe, erro)
     aula.comparar("64_float64", "E em float64?", [exp.erro_do_float64(D_ARTIGO, longe[-1])])
-    vezes = decimal(erro_exp_log / erro_potencia, 0)
     aula.repare(
-        f"exp(log) erra a frequência {vezes} vezes mais que a potência. Na tabela quase não se vê, "
-        "porque o ângulo em float32 já erra mais; o que cura é float64."
+        f"exp(log) erra a frequência {decimal(via_log / direta, 0)} vezes mais que a potência. Na tabela "
+        "quase não se vê, porque o ângulo em float32 já erra mais; o que cura é float64."
     )
     aula.quadro("64_meia", exp.meia_precisao(D_ARTIGO, TREINO))
     for mensagem in exp.enganos():
@@ -345,40 +282,21 @@ if aula.secao("6.4"):
 # %% 6.5 · Embedding não é significado isolado
 if aula.secao("6.5"):
     # O exercício do capítulo: duas palavras trocam de lugar, sem e com a posição somada.
-    torch.manual_seed(SEMENTE)
-    unicas = list(dict.fromkeys(frase))
-    camada = posicoes.CamadaDeEntrada(len(unicas), d, len(frase)).eval()
-    E, PE = camada.embeddings.tabela.weight.detach(), camada.posicoes.pe  # (V, d), (T, d)
-    ids = torch.tensor([unicas.index(p) for p in frase])  # (T,)
-    sem, sem_trocada = E[ids] * math.sqrt(d), E[ids[ordem]] * math.sqrt(d)  # (T, d) cada
-    com, com_trocada = sem + PE, sem_trocada + PE  # (T, d) cada
-    parado = [i for i in range(len(frase)) if i not in (a, b)]
-    bolsa_sem = permutacao.mesma_bolsa(sem, sem_trocada)
-    bolsa_com = permutacao.mesma_bolsa(com, com_trocada)
-    distancias = {
-        "sem posição, as frases como bolsas": bolsa_sem,
-        "com posição, as frases como bolsas": bolsa_com,
-        "com posição, nos lugares que não trocaram": maior(com[parado], com_trocada[parado]),
-        f"com posição, “{frase[a]}” na posição {a} e na {b}": (com[a] - com_trocada[b]).norm(),
-    }
-    aula.quadro("65_exercicio", exp.quadro_da_troca(frase[a], frase[b], distancias))
-    aula.resultado("bolsa_sem_posicao", bolsa_sem)
-    aula.resultado("bolsa_com_posicao", bolsa_com)
+    troca = exp.trocar_dois(frase, a, b, d, SEMENTE)
+    aula.quadro("65_exercicio", exp.quadro_da_troca(frase, a, b, troca))
+    anotar(bolsa_sem_posicao=troca.bolsa_sem, bolsa_com_posicao=troca.bolsa_com)
     aula.repare("sem posição, as duas frases são a mesma bolsa de vetores; com ela, são outras.")
-    aula.codigo(permutacao.mesma_bolsa)
-
     # Agora modelos treinados: um que gira (RoPE) e um que soma (wpe), ambos sem posição. Um modelo
     # pedido vem sozinho; o texto é o da língua que ele lê.
     medidos, perdas = {}, []
     sem_pedir = ["mini"] if aula.args.rapido else ["smollm2", "mini"]
     for nome in [aula.args.modelo] if aula.args.modelo else sem_pedir:
         if modelo := abrir(nome):
-            medida = medidos[modelo.nome] = exp.sem_posicao(modelo)
-            com, sem = medida.mudanca.perda_antes, medida.mudanca.perda_depois
-            aula.resultado("perda_com_posicao", com, "nats por token")
-            aula.resultado("perda_sem_posicao", sem, "nats por token")
-            aula.resultado("ordens_com_posicao", medida.ordens_com, "variação total")
-            aula.resultado("ordens_sem_posicao", medida.ordens_sem, "variação total")
+            m = medidos[modelo.nome] = exp.sem_posicao(modelo)
+            com, sem = m.mudanca.perda_antes, m.mudanca.perda_depois
+            anotar("nats por token", perda_com_posicao=com, perda_sem_posicao=sem)
+            anotar("variação total", ordens_com_posicao=m.ordens_com)
+            anotar("variação total", ordens_sem_posicao=m.ordens_sem)
             perdas.append(f"no {modelo.nome} a perda vai de {decimal(com, 2)} a {decimal(sem, 2)}")
     if medidos:
         aula.quadro("65_sem_posicao", exp.quadro_sem_posicao(medidos))
@@ -397,7 +315,7 @@ def girar(x, pares):
     for i, (a, b) in enumerate(pares):
         theta = 10_000 ** (-i / len(pares))  # a frequência ωᵢ da senoide
         angulos = torch.arange(x.shape[-2], dtype=x.dtype) * theta  # (T,)
-        cos, sen = angulos.cos(), angulos.sin()
+        cos, sen = torch.cos(angulos), torch.sin(angulos)
         girado[..., a] = x[..., a] * cos - x[..., b] * sen
         girado[..., b] = x[..., a] * sen + x[..., b] * cos
     return girado
@@ -408,7 +326,6 @@ if aula.secao("6.6"):
     brinquedo = girar(torch.tensor([1.0, 0.0, 1.0, 0.0]).expand(3, 4), [(0, 1), (2, 3)])  # (3, 4)
     aula.quadro("66_brinquedo", giro.quadro_do_brinquedo(brinquedo))
     aula.figura("66_giro", "dois pares girando, um depressa e um devagar", fig.dois_pares, 6)
-
     # Há dois jeitos de formar os pares: vizinhos (o artigo) e metades (a Hugging Face).
     vizinhos = [(2 * i, 2 * i + 1) for i in range(d // 2)]
     metades = [(i, i + d // 2) for i in range(d // 2)]
@@ -444,7 +361,6 @@ if aula.secao("6.6"):
     aula.repare(
         "em bfloat16 os inteiros acima de 256 já se confundem: ângulo, só em float32 ou mais."
     )
-
     # O mesmo RoPE dentro de um modelo de verdade.
     modelo = None if aula.args.rapido else abrir("smollm2")
     if modelo and modelo.wpe is not None:
@@ -456,8 +372,8 @@ if aula.secao("6.6"):
         titulo = f"Dentro do {modelo.nome}: log-probabilidades"
         aula.comparar("66_modelo", titulo, giro.conferir_no_modelo(la))
         aula.quadro("66_pareamentos", giro.quadro_dos_pareamentos(modelo.nome, la))
-        aula.resultado("perda_rope_certo", la.nosso.perda_depois, "nats por token")
-        aula.resultado("perda_rope_misturado", la.misturado.perda_depois, "nats por token")
+        anotar("nats por token", perda_rope_certo=la.nosso.perda_depois)
+        anotar("nats por token", perda_rope_misturado=la.misturado.perda_depois)
         aula.repare("nada avisa que o pareamento está errado: o modelo responde, e responde mal.")
 
     # Esticar à mão: a interpolação divide as posições, e a última volta a caber no treino.
@@ -465,25 +381,20 @@ if aula.secao("6.6"):
     longas = torch.arange(TREINO * FATOR, dtype=torch.float64)  # (L·s,)
     encolhidas = longas / FATOR  # (L·s,): 0; 0,25; 0,5; … até L − 0,25
     angulos = encolhidas[:, None] * theta  # (L·s, 1) · (d/2,) -> (L·s, d/2)
-    quais = (1, 2, TREINO, TREINO * FATOR - 1)
-    aula.quadro("66_encolhidas", giro.quadro_das_encolhidas(encolhidas, angulos, quais))
+    aula.quadro("66_encolhidas", giro.quadro_das_encolhidas(encolhidas, angulos, TREINO))
     linear = escalonamento.linear(d, FATOR).frequencias
     # Ângulos de até L radianos em float64: L · 2e-16 de arredondamento.
     iguais = contra("dividir a posição ou a frequência", angulos, longas[:, None] * linear, 1e-9)
     aula.comparar("66_linear", "A interpolação de cima contra a do nucleo", [iguais])
     titulo = f"Esticar {TREINO} posições {FATOR} vezes: frequências contra o transformers"
     aula.comparar("66_esticar", titulo, giro.conferir_esticamentos(d, TREINO, FATOR))
-    aula.codigo(escalonamento.ntk, escalonamento.yarn)
+    por_linear, por_ntk = theta / linear, theta / escalonamento.ntk(d, FATOR).frequencias  # (d/2,)
+    anotar(linear_divide_rapido=float(por_linear[0]), linear_divide_lento=float(por_linear[-1]))
+    anotar(ntk_divide_rapido=float(por_ntk[0]), ntk_divide_lento=float(por_ntk[-1]))
     razoes = giro.razoes(d, TREINO, FATOR)  # {receita: (d/2,)}: por quanto divide cada frequência
-    aula.resultado("linear_divide_rapido", float(razoes["linear"][0]))
-    aula.resultado("linear_divide_lento", float(razoes["linear"][-1]))
-    aula.resultado("ntk_divide_rapido", float(razoes["NTK"][0]))
-    aula.resultado("ntk_divide_lento", float(razoes["NTK"][-1]))
     aula.figura("66_esticar", "quem se mexe, e quanto", fig.esticamentos, razoes, d, TREINO, FATOR)
-    do_codigo = escalonamento.yarn(d, FATOR, TREINO).frequencias  # (d/2,)
-    do_artigo = escalonamento.yarn(d, FATOR, TREINO, rampa="artigo").frequencias  # (d/2,)
-    rampas = float(((do_codigo - do_artigo).abs() / theta).max())
-    aula.resultado("yarn_rampas", rampas, "fração da frequência")
+    rampas = giro.rampas_do_yarn(d, TREINO, FATOR)
+    anotar("fração da frequência", yarn_rampas=rampas)
     aula.repare(
         "linear divide todos os pares e borra os vizinhos; os outros poupam os rápidos. O YaRN do "
         f"código publicado e o da fórmula impressa diferem em até {porcento(rampas)} da frequência."

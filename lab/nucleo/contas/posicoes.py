@@ -164,20 +164,6 @@ def produto_interno_por_distancia(
     return (k.unsqueeze(-1) * frequencias(d, base)).cos().sum(-1)  # (n, d/2) -> (n,)
 
 
-def posicoes_mais_proximas(tabela: Tensor, posicao: int, n: int = 5) -> list[tuple[int, float]]:
-    """As `n` posições de maior cosseno com `posicao`, sem ela própria.
-
-    Argumentos:
-        tabela: (T, d), senoidal ou aprendida (wpe).
-    Devolve:
-        lista de (posição, cosseno), da mais próxima à mais distante; no empate, a menor posição.
-    """
-    linhas = nn.functional.normalize(tabela.double(), dim=-1)
-    cossenos = linhas @ linhas[posicao]  # (T, d) @ (d,) -> (T,)
-    ordem = cossenos.argsort(descending=True, stable=True).tolist()
-    return [(i, float(cossenos[i])) for i in ordem if i != posicao][:n]
-
-
 def senoides_em(
     posicoes: Tensor, d: int, dtype: torch.dtype, forma: str = "potencia", base: float = BASE
 ) -> Tensor:

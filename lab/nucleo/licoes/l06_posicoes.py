@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +16,24 @@ from nucleo.base import caminhos
 from nucleo.base.caderno import Conferencia, Quadro
 from nucleo.base.unidades import cientifico, decimal, inteiro, porcento
 from nucleo.contas import permutacao, posicoes, posicoes_no_modelo, vieses
-from nucleo.contas.posicoes import CodificacaoPosicional, EmbeddingsDeEntrada, senoides
+from nucleo.contas.posicoes import (
+    CamadaDeEntrada,
+    CodificacaoPosicional,
+    EmbeddingsDeEntrada,
+    senoides,
+)
 from nucleo.modelos import listas, textos
 from nucleo.modelos.fontes import Modelo
+
+
+def maior(x: Tensor, y: Tensor) -> float:
+    """A maior diferença entre dois tensores da mesma forma."""
+    return float((x - y).abs().max())
+
+
+def contra(nome: str, x: Tensor, y: Tensor, tolerancia: float = 0.0) -> Conferencia:
+    """Uma linha de *maior diferença*: o que a lição fez contra o que outro fez."""
+    return Conferencia(nome, maior(x, y), 0, tolerancia)
 
 
 def frase_e_troca(frase: str | None, troca: list[int] | None) -> tuple[list[str], int, int, Tensor]:
@@ -58,13 +74,15 @@ def quadro_do_equilibrio(normas: dict[tuple[str, str], float], posicao: float, d
 # --------------------------------------------------------------------------- 6.2
 
 
-def quadro_da_ordem(todas: dict[tuple, float], ultima: dict[tuple, float]) -> Quadro:
-    """O quanto mudam, em cada (posição, máscara causal, camadas), todas as saídas e só a última."""
+def quadro_da_ordem(
+    casos: dict[str, tuple[str, bool, int]], todas: dict[str, float], ultima: dict[str, float]
+) -> Quadro:
+    """O quanto mudam todas as saídas e só a última, em cada caso (posição, máscara causal, camadas)."""
     # "Percebe" é passar de 1e-4: o arredondamento fica perto de 1e-7, e o resto, perto de 1.
     linhas = [
-        [posicao, "causal" if causal else "nenhuma", camadas, onde, de[posicao, causal, camadas],
-         "sim" if de[posicao, causal, camadas] > 1e-4 else "não"]
-        for posicao, causal, camadas in todas
+        [posicao, "causal" if causal else "nenhuma", n, onde, de[nome],
+         "sim" if de[nome] > 1e-4 else "não"]
+        for nome, (posicao, causal, n) in casos.items()
         for onde, de in (("todas as saídas, destrocadas", todas), ("só a última", ultima))
     ]  # fmt: skip
     colunas = dict.fromkeys(("posição", "máscara", "camadas", "onde se olha"), str)
@@ -124,14 +142,34 @@ def quadro_das_ondas(lambdas: Tensor) -> Quadro:
     return Quadro(f"Comprimentos de onda, d = {2 * pares}", colunas, linhas)
 
 
-def publicado() -> dict:
-    """A linha do modelo senoidal em Press et al. (2021): perplexidade no_treino e depois, em quantas."""
+def proximas(pe: Tensor, posicao: int) -> Quadro:
+    """As seis posições de maior cosseno com `posicao`, na tabela de senoides (T, d)."""
+    # Toda linha tem a mesma norma, √(d/2): o cosseno é o produto interno sobre d/2.
+    cossenos = pe @ pe[posicao] / (pe.shape[1] / 2)  # (T, d) @ (d,) -> (T,)
+    # As duas à mesma distância empatam: vem antes a menor, e não a do arredondamento.
+    perto = cossenos.round(decimals=9).argsort(descending=True, stable=True)[1:7]  # (T,) -> (6,)
+    colunas, linhas = {"posição": str, "cosseno": decimal}, zip(perto, cossenos[perto], strict=True)
+    return Quadro(f"As mais próximas da posição {posicao}", colunas, list(linhas))
+
+
+def publicado() -> tuple[float, float, int]:
+    """A perplexidade do modelo senoidal de Press et al. (2021): no treino, depois, e em quantas."""
     arquivo = caminhos.DADOS / "extrapolacao" / "publicados.json"
     linhas = json.loads(arquivo.read_text(encoding="utf-8"))["press"]["linhas"]
-    return next(linha for linha in linhas if linha["esquema"] == "senoidal")
+    linha = next(linha for linha in linhas if linha["esquema"] == "senoidal")
+    return linha["no_treino"], linha["depois"], linha["em"]
 
 
 # --------------------------------------------------------------------------- 6.3
+
+
+def formas(
+    ids: Tensor, E: Tensor, buscadas: Tensor, escaladas: Tensor, PE: Tensor, T: int, saida: Tensor
+) -> dict[str, tuple[int, ...]]:
+    """{etapa da camada de entrada: forma}."""
+    etapas = {"ids": ids, "E": E, "E[ids]": buscadas, "E[ids] · √d": escaladas}
+    etapas |= {"PE": PE, "PE[:T]": PE[:T], "saída": saida}
+    return {nome: tuple(etapa.shape) for nome, etapa in etapas.items()}
 
 
 def quadro_das_formas(formas: dict[str, tuple[int, ...]]) -> Quadro:
@@ -150,6 +188,33 @@ def quadro_das_formas(formas: dict[str, tuple[int, ...]]) -> Quadro:
         {"etapa": str, "forma": str, "o que é": str},
         [[nome, str(forma), o_que[nome]] for nome, forma in formas.items()],
     )
+
+
+def em_lacos(E: Tensor, pe: Tensor, ids: Tensor) -> Tensor:
+    """E[ids] · √d + PE em três laços, elemento a elemento: (V, d), (n, d), (B, T) -> (B, T, d)."""
+    (B, T), d = ids.shape, E.shape[1]
+    soma = torch.empty(B, T, d, dtype=torch.float64)
+    for b in range(B):
+        for t in range(T):
+            for i in range(d):
+                soma[b, t, i] = E[ids[b, t], i].item() * math.sqrt(d) + pe[t, i].item()
+    return soma
+
+
+def dropout_medido(p: float, semente: int) -> list[Conferencia]:
+    """O que o dropout faz ao treinar e ao avaliar, contado em uma entrada de uns."""
+    camada, x = CodificacaoPosicional(64, 200, dropout=p), torch.ones(8, 200, 64)
+    avaliando = camada.eval()(x)
+    torch.manual_seed(semente)
+    treinando = camada.train()(x)
+    vivos = treinando != 0
+    razao = (treinando[vivos] / avaliando[vivos]).mean()
+    duas_passadas = maior(camada.eval()(x), avaliando)
+    return [
+        Conferencia("treino: fração zerada", float((~vivos).float().mean()), p, 0.01),
+        Conferencia("treino: quanto crescem os que ficam", float(razao), 1 / (1 - p), 1e-4),
+        Conferencia("avaliação: diferença entre duas passadas", duas_passadas),
+    ]
 
 
 # --------------------------------------------------------------------------- 6.4
@@ -193,7 +258,7 @@ def buffers(d: int) -> Quadro:
     )
 
 
-def quadro_das_frequencias(potencia: float, exp_log: float, d: int) -> Quadro:
+def quadro_das_frequencias(d: int, potencia: float, exp_log: float) -> Quadro:
     """O maior erro relativo das frequências em float32, nas duas formas de escrevê-las."""
     nomes = ("1/10000^(2i/d), direta", "exp(−2i/d · ln 10000), a do capítulo")
     colunas = {"como": str, "maior erro relativo": cientifico}
@@ -282,10 +347,43 @@ def enganos() -> list[str]:
 # --------------------------------------------------------------------------- 6.5
 
 
-def quadro_da_troca(um: str, outro: str, distancias: dict[str, float]) -> Quadro:
-    """O exercício do capítulo: {o que se compara: distância} quando duas palavras trocam."""
-    titulo = f"O exercício: “{um}” e “{outro}” trocam de lugar"
-    linhas = [list(linha) for linha in distancias.items()]
+class Troca(NamedTuple):
+    """O exercício do capítulo: as duas frases como bolsas, e lugar a lugar, com a posição somada."""
+
+    bolsa_sem: float
+    bolsa_com: float
+    parados: float  # nos lugares que não trocaram
+    mesma_palavra: float  # a mesma palavra num lugar e no outro
+
+
+def trocar_dois(palavras: list[str], a: int, b: int, d: int, semente: int) -> Troca:
+    """Trocam-se as palavras das posições `a` e `b`, numa `CamadaDeEntrada` recém-sorteada."""
+    torch.manual_seed(semente)
+    unicas = list(dict.fromkeys(palavras))
+    camada = CamadaDeEntrada(len(unicas), d, len(palavras)).eval()
+    ids = torch.tensor([[unicas.index(p) for p in palavras]])  # (1, T)
+    duas = ids, ids[:, permutacao.troca(len(palavras), a, b)]
+    sem = [camada.embeddings(ordem)[0].detach() for ordem in duas]  # 2 de (T, d)
+    com = [camada(ordem)[0].detach() for ordem in duas]  # 2 de (T, d)
+    parado = [i for i in range(len(palavras)) if i not in (a, b)]
+    return Troca(
+        permutacao.mesma_bolsa(*sem),
+        permutacao.mesma_bolsa(*com),
+        maior(com[0][parado], com[1][parado]),
+        float((com[0][a] - com[1][b]).norm()),
+    )
+
+
+def quadro_da_troca(palavras: list[str], a: int, b: int, troca: Troca) -> Quadro:
+    """O que `trocar_dois` mediu."""
+    nomes = (
+        "sem posição, as frases como bolsas",
+        "com posição, as frases como bolsas",
+        "com posição, nos lugares que não trocaram",
+        f"com posição, “{palavras[a]}” na posição {a} e na {b}",
+    )
+    titulo = f"O exercício: “{palavras[a]}” e “{palavras[b]}” trocam de lugar"
+    linhas = list(zip(nomes, troca, strict=True))
     return Quadro(titulo, {"o que se compara": str, "distância": decimal}, linhas)
 
 

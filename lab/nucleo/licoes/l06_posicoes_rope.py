@@ -115,8 +115,9 @@ def quadro_dos_pareamentos(nome: str, la: NoModelo) -> Quadro:
 # --------------------------------------------------------------------------- esticar
 
 
-def quadro_das_encolhidas(encolhidas: Tensor, angulos: Tensor, quais: tuple[int, ...]) -> Quadro:
-    """Algumas posições (n,) encolhidas, e os ângulos (n, d/2) do par mais rápido e do mais lento."""
+def quadro_das_encolhidas(encolhidas: Tensor, angulos: Tensor, treino: int) -> Quadro:
+    """Posições (n,) encolhidas, e os ângulos (n, d/2) do par mais rápido e do mais lento."""
+    quais = (1, 2, treino, len(encolhidas) - 1)
     return Quadro(
         "Interpolação linear: cada posição encolhida, e o ângulo que ela passa a ter",
         {"posição": inteiro, "encolhida": decimal, "par 0": decimal, "último par": decimal},
@@ -189,3 +190,10 @@ def razoes(d: int, treino: int, fator: float) -> dict[str, Tensor]:
     """{receita: (d/2,)}: por quanto cada uma divide cada frequência."""
     theta = posicoes.frequencias(d)
     return {r.nome: theta / r.escala.frequencias for r in receitas(d, treino, fator)[1:]}
+
+
+def rampas_do_yarn(d: int, treino: int, fator: float) -> float:
+    """Maior diferença, em fração de θ, entre o YaRN do código publicado e o da fórmula impressa."""
+    theta = posicoes.frequencias(d)
+    a, b = (escalonamento.yarn(d, fator, treino, rampa=r).frequencias for r in ("indice", "artigo"))
+    return float(((a - b).abs() / theta).max())
