@@ -96,7 +96,6 @@ if aula.secao("6.1"):
     aula.diga(f"Brinquedo: E tem 5 linhas de 4 números, e E[3] = {tabela[3].tolist()}.")
     buscar = contra("as duas maneiras de buscar", vezes, tabela[ids])
     aula.comparar("61_consulta", "onehot(ids) · E contra E[ids]", [buscar])
-
     # O √d do artigo supõe linhas pequenas, N(0, 1/d). As do nn.Embedding são N(0, 1).
     PE = posicoes.senoides(TOKENS, D_ARTIGO)  # (V, d): a tabela que a seção 6.2 escreve
     norma_pe = float((PE**2).sum(-1).sqrt().mean())  # (V, d) -> (V,), e a média
@@ -202,8 +201,9 @@ if aula.secao("6.2"):
     distancias = torch.arange(T)[:, None] - torch.arange(T)  # (T, 1) − (T,) -> (T, T)
     fechada = (distancias[..., None] * omega).cos().sum(-1)  # (T, T, d/2) -> (T, T)
     conferidas.append(contra("PE(i) · PE(j) só depende de |i − j|", PE @ PE.T, fechada, 1e-9))
-    conferidas.append(contra("contra a do nucleo", PE.float(), posicoes.senoides(T, d), 1e-7))
     aula.comparar("62_senoides", f"Senoides conferidas (d = {d}, {T} posições)", conferidas)
+    igual = contra("contra a do nucleo", PE.float(), posicoes.senoides(T, d), 1e-7)
+    aula.comparar("62_nucleo", "A mesma tabela, pela função rápida", [igual])
     aula.codigo()
     aula.figura("62_senoides", "a tabela em cores e alguns pares", fig.senoides, T, d)
     lambdas = 2 * math.pi / omega  # (d/2,): posições por volta
@@ -245,9 +245,9 @@ if aula.secao("6.3"):
     anotar(forma_posicao=list(PE[:curto].shape), forma_saida=list(saida.shape))
     aula.figura("63_fluxo", "do texto ao primeiro bloco, com as formas", fig.fluxo, formas)
     nome = f"broadcasting contra três laços (B, T, d = {B}, {curto}, {largo})"
-    lacos = exp.em_lacos(E, PE, ids)
-    iguais = [contra(nome, saida, lacos, 1e-5), contra("a soma acima e a camada", soma, saida)]
-    aula.comparar("63_broadcasting", "A soma, elemento a elemento", iguais)
+    igual = contra(nome, saida, exp.em_lacos(E, PE, ids), 1e-5)
+    aula.comparar("63_broadcasting", "A soma, elemento a elemento", [igual])
+    aula.comparar("63_camada", "A soma de cima", [contra("contra a do nucleo", soma, saida)])
     aula.conferir("63_dropout", "Dropout de 10 %, contado", exp.dropout_medido(0.1, SEMENTE))
     aula.repare("somar não concatena: continua (B, T, d). E ao avaliar o dropout não faz nada.")
     aula.codigo()
