@@ -265,10 +265,11 @@ def test_uma_medida_que_mente_muda_o_veredito(monkeypatch):
 
 
 @pytest.mark.unit
-def test_sem_a_licao_responde_a_conta_barata_e_com_ela_o_resultado(tmp_path):
+def test_o_numero_da_licao_vem_de_outputs_ou_da_referencia_e_nao_se_mede_de_novo(tmp_path):
     a = POR_ID["log_e_estavel"]
-    sem = vereditos.conferir(a, contexto())
-    assert sem.medida.origem == "agora" and sem.veredito == NAO_CONFERE
+    assert vereditos.conferir(a, contexto()).veredito == NAO_MEDIDO  # nem uma nem outra
+    guardada = vereditos.conferir(a, contexto(guardadas=guardados.PASTA))
+    assert guardada.medida.origem == medidas.REFERENCIA and guardada.veredito == NAO_CONFERE
     ids = ("erro_relativo_exp_log", "erro_relativo_potencia")
     linhas = [{"id": i, "valor": v, "modelo": "—"} for i, v in zip(ids, (1e-8, 1e-7), strict=True)]
     gravar(tmp_path / "06_posicoes", "06_posicoes", linhas)
