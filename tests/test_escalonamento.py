@@ -210,16 +210,8 @@ def test_do_config_igual_ao_transformers(tipo):
 @pytest.mark.parametrize(
     ("faz", "diz"),
     [
-        (lambda: esc.linear(64, 0.5), "0.5"),
         (lambda: esc.linear(63, 2.0), "63"),
         (lambda: esc.ntk(2, 2.0), "2"),
-        (lambda: esc.ntk(64, math.nan), "nan"),
-        (lambda: esc.ntk_dinamico(64, 0, 2048), "0"),
-        (lambda: esc.ntk_dinamico(64, 10, 0), "0"),
-        (lambda: esc.yarn(64, 2.0, 0), "0"),
-        (lambda: esc.yarn(64, 2.0, 128, beta_rapido=1, beta_lento=32), "32"),
-        (lambda: esc.yarn(64, 2.0, 128, rampa="outra"), "outra"),
-        (lambda: esc.llama3(64, 2.0, 128, fator_alto=0.5), "0.5"),
         (
             lambda: esc.do_config(
                 {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4}}, 8

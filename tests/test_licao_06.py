@@ -84,12 +84,6 @@ def test_enganos_na_linha_de_comando(opcoes, trechos, tmp_path):
     assert not list(tmp_path.glob("*.csv"))
 
 
-def test_a_licao_cabe_em_300_linhas_e_explica_se():
-    for nome in (LICAO, "06_extrapolacao.py"):
-        linhas = (LAB / nome).read_text("utf-8").splitlines()
-        assert len(linhas) < 300
-
-
 @pytest.mark.parametrize(
     ("pedido", "secoes", "trecho"),
     [

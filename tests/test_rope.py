@@ -12,14 +12,10 @@ from nucleo.contas.rope import (
     PAREAMENTOS,
     decaimento,
     girar,
-    matriz_de_rotacao,
-    pares,
     permutacao_para_metades,
     permutar_projecao,
     rope,
-    rope_lento,
     tabelas,
-    volta_mais_lenta,
 )
 
 pytestmark = pytest.mark.unit
@@ -32,6 +28,20 @@ def sorteia(*forma, semente=0, dtype=torch.float64):
     return torch.randn(
         *forma, generator=torch.Generator().manual_seed(semente), dtype=torch.float64
     ).to(dtype)
+
+
+def rope_lento(x, pos, pareamento):
+    """RoPE como se lê no artigo (equações 14 e 15): par a par, com a matriz 2 × 2 e o `math`."""
+    d, saida = x.shape[-1], torch.empty_like(x)
+    for t, p in enumerate(pos.tolist()):
+        for i in range(d // 2):
+            par = [2 * i, 2 * i + 1] if pareamento == "intercalado" else [i, i + d // 2]
+            a = p * 10_000 ** (-2 * i / d)
+            R = torch.tensor(
+                [[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]], dtype=x.dtype
+            )
+            saida[..., t, par] = x[..., t, par] @ R.T  # (..., 2) @ (2, 2)
+    return saida
 
 
 def config_llama(d, **rope_parameters):
@@ -110,9 +120,9 @@ def test_intercalado_e_o_do_rotary_embedding_torch(interpolar, estica):
 @settings(max_examples=40, deadline=None)
 def test_lento_igual_ao_rapido(d, T, pareamento, inicio):
     x, pos = sorteia(2, T, d), torch.arange(inicio, inicio + T)
-    assert (
-        rope_lento(x, pos, pareamento=pareamento) - rope(x, pos, pareamento=pareamento)
-    ).abs().max() < 1e-12
+    rapido = rope(x, pos, pareamento=pareamento)
+    # Até 5012 radianos, o arredondamento do ângulo em float64 é 5e-13 por unidade de x.
+    assert (rope_lento(x, pos, pareamento) - rapido).abs().max() < 1e-11
 
 
 @given(
@@ -199,21 +209,6 @@ def test_caso_67_angulos_em_meia_precisao():
     assert (rope(x).double() - rope(x.double())).abs().max() < 0.06  # 2 ulps de bfloat16 em |x| ≈ 4
 
 
-def test_matriz_de_rotacao():
-    R = matriz_de_rotacao(math.pi / 2)
-    assert (R @ torch.tensor([1.0, 0.0], dtype=torch.float64)).tolist() == pytest.approx(
-        [0, 1], abs=1e-15
-    )
-    assert torch.linalg.det(matriz_de_rotacao(torch.linspace(0, 9, 7))).tolist() == pytest.approx(
-        [1] * 7
-    )
-
-
-def test_pares():
-    assert pares(6) == [(0, 1), (2, 3), (4, 5)]
-    assert pares(6, "metades") == [(0, 3), (1, 4), (2, 5)]
-
-
 def test_decaimento():
     k = [0, 1, 10, 100, 1000]
     valor, teto = decaimento(k, 64)
@@ -229,35 +224,7 @@ def test_decaimento():
     assert bool((teto.diff() < 0).all())
 
 
-def test_volta_mais_lenta():
-    assert volta_mais_lenta(64) == pytest.approx(2 * math.pi / float(frequencias(64)[-1]))
-
-
-# ------------------------------------------------------------------ erros
-
-
-@pytest.mark.parametrize(
-    ("faz", "diz"),
-    [
-        (lambda: rope(torch.zeros(3, 7)), "7"),
-        (lambda: rope_lento(torch.zeros(3, 7)), "7"),
-        (lambda: rope(torch.zeros(8)), "(8,)"),
-        (lambda: rope(torch.zeros(3, 8, dtype=torch.long)), "int64"),
-        (lambda: rope(torch.zeros(3, 8), [0, 1]), "3"),
-        (lambda: rope(torch.zeros(2, 8), [0, -1]), "-1"),
-        (lambda: rope(torch.zeros(2, 8), torch.tensor([0.0, 1.0])), "float32"),
-        (lambda: rope(torch.zeros(2, 8), pareamento="x"), "x"),
-        (lambda: girar(torch.zeros(3, 64), *tabelas(3, frequencias(32))), "32"),
-        (lambda: girar(torch.zeros(9, 64), *tabelas(3, frequencias(64))), "9"),
-        (lambda: tabelas(3, frequencias(32)[None]), "(1, 16)"),
-        (lambda: permutar_projecao(torch.zeros(10, 4), 3, "metades"), "10"),
-        (lambda: permutar_projecao(torch.zeros(9, 4), 3, "metades"), "3"),
-        (lambda: permutacao_para_metades(5), "5"),
-        (lambda: volta_mais_lenta(8, 0.5), "0.5"),
-    ],
-)
-def test_enganos_tem_mensagem(faz, diz):
-    with pytest.raises(ErroDePosicao) as erro:
-        faz()
-    assert diz in erro.value.o_que
+def test_dimensao_impar_diz_por_que():
+    with pytest.raises(ErroDePosicao, match="7 é ímpar") as erro:
+        rope(torch.zeros(3, 7))
     assert erro.value.por_que and erro.value.o_que_fazer

@@ -6,11 +6,12 @@ import torch
 from nucleo.contas.escalonamento import linear, yarn
 from nucleo.contas.posicoes import ErroDePosicao
 from nucleo.contas.posicoes_no_modelo import (
-    Leitura,
+    TextoLido,
     comparar,
     ler,
     projecoes_permutadas,
     rope_trocado,
+    sem_posicao,
     wpe_trocada,
 )
 
@@ -175,23 +176,27 @@ def test_comparar_consigo_mesmo(llama, ids):
 def test_comparar_a_mao():
     p = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.5, 0.3, 0.2]]).log()
     q = torch.tensor([[0.6, 0.3, 0.1], [0.8, 0.1, 0.1], [0.5, 0.3, 0.2]]).log()
-    c = comparar(Leitura(p, torch.tensor([1.0, 3.0])), Leitura(q, torch.tensor([2.0, 3.0])))
+    c = comparar(TextoLido(p, torch.tensor([1.0, 3.0])), TextoLido(q, torch.tensor([2.0, 3.0])))
     assert (c.perda_antes, c.perda_depois) == (2.0, 2.5)
     assert c.variacao_total == pytest.approx((0.1 + 0.7 + 0) / 3)
     assert c.mesma_resposta == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(
-    "faz",
-    [
-        lambda llama, gpt2: ler(llama, torch.tensor([1])),
-        lambda llama, gpt2: ler(llama, torch.ones(2, 3, dtype=torch.long)),
-        lambda llama, gpt2: rope_trocado(gpt2).__enter__(),
-        lambda llama, gpt2: rope_trocado(llama, "outro").__enter__(),
-        lambda llama, gpt2: wpe_trocada(llama).__enter__(),
-    ],
-)
-def test_enganos_tem_mensagem(llama, gpt2, faz):
-    with pytest.raises(ErroDePosicao) as erro:
-        faz(llama, gpt2)
+def test_um_modelo_sem_rope_tem_mensagem(gpt2):
+    with pytest.raises(ErroDePosicao) as erro, rope_trocado(gpt2):
+        pass
     assert erro.value.o_que and erro.value.por_que and erro.value.o_que_fazer
+
+
+def test_sem_posicao_mede_a_perda_e_as_duas_ordens(llama, gpt2, ids):
+    trocados = ids[[1, 0, *range(2, len(ids))]]
+    for modelo, como in ((gpt2, "wpe zerada"), (llama, "posições iguais")):
+        antes = ler(modelo, ids)
+        m = sem_posicao(modelo, [ids], (ids, trocados))
+        assert m.como == como and m.mudanca.perda_antes == antes.perda != m.mudanca.perda_depois
+        depois = ler(modelo, trocados).log_probs[-1].exp()
+        esperado = (antes.log_probs[-1].exp() - depois).abs().sum() / 2
+        assert m.ordens_com == pytest.approx(float(esperado)) and 0 < m.ordens_sem < 1
+        assert torch.equal(
+            ler(modelo, ids).perdas, antes.perdas
+        )  # e o modelo volta a ser o que era

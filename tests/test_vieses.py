@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from nucleo.contas.posicoes import ErroDePosicao
 from nucleo.contas.vieses import balde_t5, distancias, esquemas, inclinacoes_alibi, vies_alibi
 
 pytestmark = pytest.mark.unit
@@ -79,20 +78,3 @@ def test_tabela_dos_esquemas_conta_os_parametros():
         "ALiBi",
         "RoPE",
     }
-
-
-@pytest.mark.parametrize(
-    "faz",
-    [
-        lambda: inclinacoes_alibi(0),
-        lambda: vies_alibi(2, 0),
-        lambda: balde_t5(torch.tensor([0.5])),
-        lambda: balde_t5(torch.tensor([1]), n_baldes=1),
-        lambda: balde_t5(torch.tensor([1]), n_baldes=32, distancia_maxima=16),
-        lambda: balde_t5(torch.tensor([1]), n_baldes=7, bidirecional=True),
-    ],
-)
-def test_enganos_tem_mensagem(faz):
-    with pytest.raises(ErroDePosicao) as erro:
-        faz()
-    assert erro.value.o_que and erro.value.por_que and erro.value.o_que_fazer

@@ -1,6 +1,7 @@
-"""As medidas do capítulo 6: ordem, senoides, a camada de entrada, RoPE e projeções.
+"""As medidas do capítulo 6 que nenhuma lição faz.
 
-Como em `medidas_02`: cada função devolve {nome: valor} e reusa os experimentos da lição.
+Como em `medidas_02`: cada função devolve {nome: valor}. O que as lições medem, as afirmações leem
+pelo id.
 """
 
 from __future__ import annotations
@@ -12,13 +13,8 @@ from torch import nn
 
 from nucleo.afirmacoes.medidas import PUBLICADO, Contexto, NaoMedido, medida
 from nucleo.base import caminhos
-from nucleo.contas import arquitetura, permutacao, posicoes, rope
-from nucleo.licoes import l06_posicoes as exp
-from nucleo.licoes import l06_posicoes_rope as giro
+from nucleo.contas import arquitetura, posicoes, posicoes_no_modelo, rope
 from nucleo.modelos.tamanhos import Tamanho
-
-D, SEMENTE = 64, 6  # os da lição 06_posicoes
-SORTEADOS = "pesos sorteados"
 
 
 @medida("gpt3 (arquitetura)")
@@ -36,37 +32,6 @@ def gpt3_pela_largura(ctx: Contexto) -> dict:
 # --- a ordem -----------------------------------------------------------------------------
 
 
-def _frase():
-    palavras, _, _, ordem = exp.frase_e_troca(None, None)
-    return palavras, ordem
-
-
-@medida(SORTEADOS)
-def atencao_e_ordem(ctx: Contexto) -> dict:
-    """O quanto uma atenção sem posição muda quando duas palavras trocam: as saídas lado a lado
-    (invariância), as mesmas destrocadas (equivariância), e a última posição sob máscara causal."""
-    palavras, ordem = _frase()
-    x = exp.vetores_da_frase(palavras, D, SEMENTE)  # (T, d)
-    camadas = permutacao.sortear_camadas(1, D, SEMENTE)
-    lado_a_lado = permutacao.empilhar(x[ordem], camadas) - permutacao.empilhar(x, camadas)
-    linhas = {(m, n, onde[:2]): v for _, m, n, onde, v, _ in exp.percebe_a_ordem(palavras, ordem, D, SEMENTE).linhas[:8]}  # fmt: skip
-    return {
-        "lado_a_lado": float(lado_a_lado.abs().max()),
-        "destrocadas": linhas["nenhuma", 1, "to"],
-        "ultima_sem_mascara": linhas["nenhuma", 2, "só"],
-        "ultima_causal_1": linhas["causal", 1, "só"],
-        "ultima_causal_2": linhas["causal", 2, "só"],
-    }
-
-
-@medida(SORTEADOS)
-def trocar_dois_tokens(ctx: Contexto) -> dict:
-    """A distância entre as duas frases do exercício, vistas como bolsas de vetores, sem e com posição."""
-    palavras, _ = _frase()
-    sem, com, *_ = exp.trocar_dois(palavras, 1, 4, D, SEMENTE).linhas
-    return {"sem_posicao": sem[1], "com_posicao": com[1]}
-
-
 @medida()
 def paralelo_contra_um_por_um(ctx: Contexto) -> dict:
     """A maior diferença entre os logits da frase lida de uma vez e lida token a token."""
@@ -82,28 +47,14 @@ def paralelo_contra_um_por_um(ctx: Contexto) -> dict:
 
 
 @medida()
-def senoides_fora_do_treino(ctx: Contexto, pos: int) -> dict:
+def senoides_fora_do_treino(ctx: Contexto, pos: int, d: int) -> dict:
     """A senoide numa posição distante: é finita? E quantos parâmetros a camada dela treina?"""
-    linha = posicoes.senoides([pos], D)[0]  # (d,)
-    camada = posicoes.CodificacaoPosicional(D, 100)
+    linha = posicoes.senoides([pos], d)[0]  # (d,)
+    camada = posicoes.CodificacaoPosicional(d, 100)
     return {
         "finita": bool(linha.isfinite().all()), "maior": float(linha.abs().max()),
         "parametros": sum(p.numel() for p in camada.parameters()),
     }  # fmt: skip
-
-
-@medida()
-def comprimentos_de_onda(ctx: Contexto, d: int) -> dict:
-    """O menor e o maior comprimento de onda, em posições, e quantos diferentes há."""
-    ondas = posicoes.comprimentos_de_onda(d)  # (d/2,)
-    return {"menor": float(ondas.min()), "maior": float(ondas.max()), "diferentes": len(ondas.unique())}  # fmt: skip
-
-
-@medida()
-def senoides_conferidas(ctx: Contexto) -> dict:
-    """As diferenças da lição: a tabela contra a fórmula e o XLM, e M(k) · PE contra PE adiante."""
-    nomes = ("a_mao", "xlm", "um", "sete", "cem")
-    return dict(zip(nomes, (c.medido for c in exp.conferir_senoides(D, 128)), strict=False))
 
 
 @medida("", PUBLICADO, "Press et al. 2021, WikiText-103 (data/extrapolacao/publicados.json)")
@@ -125,28 +76,7 @@ def posicoes_do_bert(ctx: Contexto) -> dict:
     return {"treinavel": nomes["embeddings.position_embeddings.weight"].requires_grad}
 
 
-@medida("camada recém-sorteada")
-def equilibrio_da_referencia(ctx: Contexto) -> dict:
-    """Norma do token, da posição e a razão, com a inicialização do nn.Embedding vezes √512."""
-    _, _, token, posicao, razao = exp.equilibrio(512, SEMENTE).linhas[0]
-    return {"token": token, "posicao": posicao, "razao": razao}
-
-
 # --- o código de referência --------------------------------------------------------------
-
-
-@medida()
-def erro_das_frequencias(ctx: Contexto, d: int) -> dict:
-    """O maior erro relativo das frequências em float32, por exp(log) e pela potência direta."""
-    return {nome: exp.erro_das_frequencias(d, nome) for nome in ("exp_log", "potencia")}
-
-
-@medida()
-def somas_conferidas(ctx: Contexto) -> dict:
-    """A soma com broadcasting contra três laços, e o dropout de 10 % no treino e ao avaliar."""
-    zerada, _, avaliacao = exp.dropout_medido(0.1, SEMENTE)
-    return {"diferenca": exp.broadcasting(30, 16, 7, 2).medido,
-            "treino": zerada.medido, "avaliacao": avaliacao.medido}  # fmt: skip
 
 
 @medida()
@@ -229,53 +159,31 @@ def classe_em_apuros(ctx: Contexto) -> dict:
     return {"par": tentar(8, 16), "impar": tentar(7, 16), "alem": tentar(8, 17)}
 
 
-@medida()
-def formas_da_entrada(ctx: Contexto) -> dict:
-    """As formas dos ids, dos embeddings, da posição e da soma, lidas da camada enquanto roda."""
-    f = exp.formas(30, 16, 7, 2, 64)
-    return {"ids": list(f["ids"]), "embeddings": list(f["E[ids]"]), "posicao": list(f["PE[:T]"]),
-            "saida": list(f["saída"]), "d": f["E"][1]}  # fmt: skip
-
-
 # --- RoPE --------------------------------------------------------------------------------
 
 
-@medida()
-def rope_conferido(ctx: Contexto) -> dict:
-    """As diferenças da lição: RoPE contra a matriz 2 × 2, a norma, e q·k deslocado de uma posição."""
-    c = giro.conferir_rope(D, 48, SEMENTE)
-    return {"lento": c[0].medido, "norma": c[5].medido, "diferenca": c[6].medido}
-
-
 @medida("gpt-j e llama (código da biblioteca)")
-def pareamento_nas_bibliotecas(ctx: Contexto) -> dict:
+def pareamento_nas_bibliotecas(ctx: Contexto, d: int, semente: int) -> dict:
     """A maior diferença entre girar os pares (2i, 2i+1) e o que fazem o GPT-J e o Llama."""
-    from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as gptj
-    from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
-    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
-
-    q = torch.randn(1, 1, 32, D, generator=exp.gerador(SEMENTE))  # (B, H, T, d)
+    sorteio = torch.Generator().manual_seed(semente)
+    q = torch.randn(1, 1, 32, d, generator=sorteio)  # (B, H, T, d)
     nosso = rope.rope(q.double())
-    sen, cos = create_sinusoidal_positions(32, D).chunk(2, -1)
-    do_gptj = gptj(q.transpose(1, 2), sen[None], cos[None]).transpose(1, 2)
-    llama = LlamaRotaryEmbedding(giro.config_llama(D))(q, torch.arange(32)[None])
-    do_llama = apply_rotary_pos_emb(q, q, *llama)[0]
     return {
-        "gptj": float((nosso - do_gptj).abs().max()),
-        "llama": float((nosso - do_llama).abs().max()),
+        "gptj": float((nosso - posicoes_no_modelo.girado_pelo_gptj(q)).abs().max()),
+        "llama": float((nosso - posicoes_no_modelo.girado_pelo_llama(q)).abs().max()),
     }
 
 
 @medida("llama (código da biblioteca)")
-def o_que_o_rope_gira(ctx: Contexto) -> dict:
+def o_que_o_rope_gira(ctx: Contexto, d: int, semente: int) -> dict:
     """Num bloco de atenção do Llama, entre mudar as posições e não mudar: quanto mudam q, k e v."""
     from transformers.models.llama import modeling_llama as llama
 
-    config = giro.config_llama(D)
+    config = posicoes_no_modelo.config_llama(d)
     config._attn_implementation = "eager"
-    torch.manual_seed(SEMENTE)
+    torch.manual_seed(semente)
     camada = llama.LlamaAttention(config, 0).eval()
-    x = torch.randn(1, 5, D, generator=exp.gerador(SEMENTE))
+    x = torch.randn(1, 5, d, generator=torch.Generator().manual_seed(semente))
     vistos: list = []
     original = llama.eager_attention_forward
 
@@ -283,12 +191,12 @@ def o_que_o_rope_gira(ctx: Contexto) -> dict:
         vistos.append((q, k, v))
         return original(modulo, q, k, v, *resto, **mais)
 
-    giro_ = llama.LlamaRotaryEmbedding(config)
+    giro = llama.LlamaRotaryEmbedding(config)
     llama.eager_attention_forward = espiar
     try:
         with torch.no_grad():
             for inicio in (0, 9):
-                camada(x, position_embeddings=giro_(x, torch.arange(inicio, inicio + 5)[None]),
+                camada(x, position_embeddings=giro(x, torch.arange(inicio, inicio + 5)[None]),
                        attention_mask=None)  # fmt: skip
     finally:
         llama.eager_attention_forward = original
@@ -309,16 +217,6 @@ def modelos_com_rope(ctx: Contexto, nomes: list[str]) -> dict:
         if "apply_rotary_pos_emb(" in (pasta / n / f"modeling_{n}.py").read_text(encoding="utf-8")
     ]  # fmt: skip
     return {"com_rope": len(com), "quais": com}
-
-
-@medida()
-def esticar_frequencias(ctx: Contexto, treino: int, fator: int) -> dict:
-    """Por quanto o linear e o NTK dividem o par mais rápido e o mais lento."""
-    r = giro.razoes(D, treino, fator)
-    return {
-        "linear_rapido": float(r["linear"][0]), "linear_lento": float(r["linear"][-1]),
-        "ntk_rapido": float(r["NTK"][0]), "ntk_lento": float(r["NTK"][-1]),
-    }  # fmt: skip
 
 
 # --- projeções ---------------------------------------------------------------------------

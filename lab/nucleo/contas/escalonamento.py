@@ -32,24 +32,6 @@ class Escalonamento(NamedTuple):
     fator_de_atencao: float = 1.0
 
 
-def _exigir_fator(fator: float) -> None:
-    if not (math.isfinite(fator) and fator >= 1):
-        raise ErroDePosicao(
-            f"O fator {fator} não serve.",
-            "Ele diz quantas vezes o contexto cresce: 2 dobra, 1 deixa como está.",
-            "Passe um número de 1 para cima.",
-        )
-
-
-def _exigir_comprimento(valor: int, nome: str) -> None:
-    if valor < 1:
-        raise ErroDePosicao(
-            f"{nome} = {valor} não serve.",
-            "É uma quantidade de posições.",
-            f"Passe um inteiro positivo em {nome}.",
-        )
-
-
 def sem_escala(d: int, base: float = BASE) -> Escalonamento:
     """As frequências de treino, como estão (Su et al., 2021, equação 15)."""
     return Escalonamento(frequencias(d, base))
@@ -59,11 +41,7 @@ def linear(d: int, fator: float, base: float = BASE) -> Escalonamento:
     """Interpolação de posições: θ_i / s, o mesmo que dividir as posições por s.
 
     Chen et al. (2023), "Extending Context Window… via Positional Interpolation", equação 4.
-
-    Levanta:
-        ErroDePosicao: `d` ímpar, fator menor que 1.
     """
-    _exigir_fator(fator)
     return Escalonamento(frequencias(d, base) / fator)
 
 
@@ -73,9 +51,8 @@ def base_ntk(d: int, fator: float, base: float = BASE) -> float:
     bloc97 (2023), "NTK-aware scaled RoPE"; Peng et al. (2023), YaRN, seção 3.1.
 
     Levanta:
-        ErroDePosicao: fator menor que 1, ou d = 2, onde só há uma frequência.
+        ErroDePosicao: d = 2, onde só há uma frequência.
     """
-    _exigir_fator(fator)
     if d <= 2:
         raise ErroDePosicao(
             f"d = {d} não tem como ser esticado por NTK.",
@@ -101,12 +78,7 @@ def ntk_dinamico(
     Argumentos:
         comprimento: posições da sequência de agora.
         treino: L.
-    Levanta:
-        ErroDePosicao: comprimentos não positivos, fator menor que 1, `d` ímpar ou 2.
     """
-    _exigir_comprimento(comprimento, "comprimento")
-    _exigir_comprimento(treino, "treino")
-    _exigir_fator(fator)
     s = fator * max(comprimento, treino) / treino - (fator - 1)
     return ntk(d, s, base)
 
@@ -135,23 +107,12 @@ def yarn(
 
     Argumentos:
         treino: L, posições.
-    Levanta:
-        ErroDePosicao: fator menor que 1, L não positivo, betas fora de ordem, rampa desconhecida.
     """
-    _exigir_fator(fator)
-    _exigir_comprimento(treino, "treino")
-    if not 0 < beta_lento < beta_rapido:
-        raise ErroDePosicao(
-            f"beta_lento = {beta_lento} e beta_rapido = {beta_rapido} estão fora de ordem.",
-            "São voltas dentro do contexto de treino: acima do rápido o par não muda, abaixo do lento "
-            "divide-se por s.",
-            "O artigo usa beta_lento=1 e beta_rapido=32.",
-        )
     theta = frequencias(d, base)
     if rampa == "artigo":
         voltas = treino * theta / (2 * math.pi)
         gama = (voltas - beta_lento) / (beta_rapido - beta_lento)
-    elif rampa == "indice":
+    else:
 
         def indice(voltas: float) -> float:
             """O índice (fracionário) do par que dá tantas voltas em L: resolve r(i) = voltas."""
@@ -162,12 +123,6 @@ def yarn(
         # Pontas iguais fariam uma divisão por zero; os autores abrem a rampa em um milésimo.
         largura = fim - inicio if fim != inicio else 0.001
         gama = 1 - (torch.arange(d // 2, dtype=torch.float64) - inicio) / largura
-    else:
-        raise ErroDePosicao(
-            f"Não conheço a rampa {rampa!r}.",
-            "Ela diz como o YaRN passa dos pares rápidos aos lentos.",
-            'Use "indice" (a dos modelos publicados) ou "artigo" (a fórmula impressa).',
-        )
     gama = gama.clamp(0, 1)
     return Escalonamento((1 - gama) * theta / fator + gama * theta, 0.1 * math.log(fator) + 1)
 
@@ -185,18 +140,7 @@ def llama3(
 
     No meio, reta em r: θ' = (1 − γ)·θ/s + γ·θ, com γ = (r − baixo)/(alto − baixo). Dubey et al.
     (2024), seção 3.4.2, e o código publicado pela Meta (`apply_scaling`).
-
-    Levanta:
-        ErroDePosicao: fator menor que 1, L não positivo, fatores fora de ordem.
     """
-    _exigir_fator(fator)
-    _exigir_comprimento(treino, "treino")
-    if not 0 < fator_baixo < fator_alto:
-        raise ErroDePosicao(
-            f"fator_baixo = {fator_baixo} e fator_alto = {fator_alto} estão fora de ordem.",
-            "São voltas dentro do contexto de treino, e a rampa vai do baixo ao alto.",
-            "O Llama 3.1 usa fator_baixo=1 e fator_alto=4.",
-        )
     theta = frequencias(d, base)
     voltas = treino * theta / (2 * math.pi)
     gama = ((voltas - fator_baixo) / (fator_alto - fator_baixo)).clamp(0, 1)

@@ -23,6 +23,14 @@ from nucleo.contas.posicoes import ErroDePosicao
 Camada = tuple[Tensor, Tensor, Tensor]
 
 
+def vetores_da_frase(palavras: list[str], d: int, semente: int) -> Tensor:
+    """Um vetor N(0, 1) por palavra DIFERENTE: a mesma palavra recebe sempre o mesmo. (T, d)."""
+    gerador = torch.Generator().manual_seed(semente)
+    tabela = torch.randn(len(set(palavras)), d, generator=gerador)  # (V, d)
+    linha = {p: i for i, p in enumerate(dict.fromkeys(palavras))}
+    return tabela[[linha[p] for p in palavras]]  # (V, d) -> (T, d)
+
+
 def sortear_camadas(
     n: int, d: int, semente: int = 0, dtype: torch.dtype = torch.float32
 ) -> list[Camada]:
@@ -37,29 +45,18 @@ def sortear_camadas(
     ]
 
 
-def atencao(x: Tensor, camada: Camada, causal: bool = False, vies: Tensor | None = None) -> Tensor:
+def atencao(x: Tensor, camada: Camada, causal: bool = False) -> Tensor:
     """Autoatenção de uma cabeça (Vaswani et al., 2017, equação 1), sem posição nenhuma.
 
     Argumentos:
         x: (T, d).
         causal: se cada posição só vê as anteriores e a si mesma.
-        vies: (T, T) somado às notas (ALiBi, T5), ou None.
     Devolve:
         (T, d).
-    Levanta:
-        ErroDePosicao: x que não é (T, d) com o d dos pesos.
     """
     wq, wk, wv = camada
-    if x.ndim != 2 or x.shape[-1] != wq.shape[0]:
-        raise ErroDePosicao(
-            f"x tem forma {tuple(x.shape)}, e esta atenção espera (T, {wq.shape[0]}).",
-            "Aqui se olha uma frase por vez, um vetor por token, do tamanho das matrizes da camada.",
-            "Tire a dimensão do lote (x[0]) ou refaça as camadas com o d certo.",
-        )
     q, k, v = x @ wq, x @ wk, x @ wv  # (T, d) -> 3 de (T, d)
     notas = q @ k.T / math.sqrt(x.shape[-1])  # (T, d) @ (d, T) -> (T, T)
-    if vies is not None:
-        notas = notas + vies
     if causal:
         futuro = torch.ones_like(notas, dtype=torch.bool).triu(1)
         notas = notas.masked_fill(futuro, -math.inf)
@@ -71,57 +68,6 @@ def empilhar(x: Tensor, camadas: list[Camada], causal: bool = False) -> Tensor:
     for camada in camadas:
         x = x + atencao(x, camada, causal)
     return x
-
-
-def erro_de_equivariancia(
-    x: Tensor, ordem: Tensor, camadas: list[Camada], causal: bool = False
-) -> float:
-    """Maior diferença entre trocar e depois atender, e atender e depois trocar.
-
-    Zero (a menos do arredondamento) quer dizer que a rede não percebe a ordem.
-
-    Argumentos:
-        ordem: (T,) permutação dos índices.
-    Levanta:
-        ErroDePosicao: `ordem` que não é permutação de 0…T−1.
-    """
-    _exigir_permutacao(ordem, len(x))
-    return float(
-        (empilhar(x[ordem], camadas, causal) - empilhar(x, camadas, causal)[ordem]).abs().max()
-    )
-
-
-def diferenca_na_ultima(
-    x: Tensor, ordem: Tensor, camadas: list[Camada], causal: bool = True
-) -> float:
-    """Maior diferença na saída da ÚLTIMA posição quando as anteriores trocam de ordem.
-
-    É a posição que prevê o próximo token: se nela nada muda, o modelo responde o mesmo às duas ordens.
-
-    Argumentos:
-        ordem: (T,) permutação que deixa a última no lugar.
-    Levanta:
-        ErroDePosicao: não é permutação, ou muda a última.
-    """
-    _exigir_permutacao(ordem, len(x))
-    if int(ordem[-1]) != len(x) - 1:
-        raise ErroDePosicao(
-            "A permutação muda o último token.",
-            "A comparação é a da última posição: ela precisa ter o mesmo token nas duas ordens.",
-            "Troque só tokens anteriores; terminar as duas frases com o mesmo sinal ajuda.",
-        )
-    return float(
-        (empilhar(x[ordem], camadas, causal)[-1] - empilhar(x, camadas, causal)[-1]).abs().max()
-    )
-
-
-def _exigir_permutacao(ordem: Tensor, T: int) -> None:
-    if sorted(ordem.tolist()) != list(range(T)):
-        raise ErroDePosicao(
-            f"{ordem.tolist()} não é uma troca de ordem de {T} posições.",
-            f"Cada posição de 0 a {T - 1} precisa aparecer exatamente uma vez.",
-            f"Por exemplo, para inverter: {list(range(T))[::-1]}.",
-        )
 
 
 def troca(T: int, a: int, b: int) -> Tensor:

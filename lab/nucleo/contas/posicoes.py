@@ -22,8 +22,6 @@ from nucleo.base.erros import ErroDoUsuario
 
 BASE = 10_000.0  # o 10000 de Vaswani et al. (2017), seção 3.5
 
-DISPOSICOES = ("artigo", "metades", "fairseq")
-
 
 class ErroDePosicao(ErroDoUsuario, ValueError):
     """Engano em forma, tipo, limite ou posição.
@@ -33,77 +31,24 @@ class ErroDePosicao(ErroDoUsuario, ValueError):
     """
 
 
-# --------------------------------------------------------------------------- conferências
-
-
 def exigir_par(d: int, nome: str = "d_model") -> None:
-    """Recusa dimensão ímpar ou não positiva.
+    """Recusa dimensão ímpar (`ErroDePosicao`).
 
     Cada frequência ocupa duas colunas, o seno e o cosseno do mesmo ângulo. Uma coluna sem par
     não gira: nenhuma matriz levaria PE(pos) a PE(pos + k), e no RoPE sobraria uma coordenada.
-
-    Levanta:
-        ErroDePosicao: se `d` não é inteiro, é menor que 2 ou é ímpar.
     """
-    if isinstance(d, bool) or not isinstance(d, int) or d < 2:
-        raise ErroDePosicao(
-            f"{nome} = {d!r} não serve de dimensão.",
-            "As posições ocupam pares de colunas, então é preciso um inteiro par, de 2 para cima.",
-            f"Passe, por exemplo, {nome}=8.",
-        )
     if d % 2:
         raise ErroDePosicao(
             f"{nome} = {d} é ímpar.",
             "Cada frequência ocupa duas colunas, o seno e o cosseno do mesmo ângulo; com um número "
             "ímpar sobra uma coluna sem par, e sem o par a posição não pode ser deslocada nem girada.",
-            f"Use {nome}={d - 1} ou {nome}={d + 1}.",
+            f"Use {nome}={d - 1 or 4} ou {nome}={d + 1}.",
         )
 
 
-def exigir_base(base: float) -> None:
-    """Recusa base que não seja um número finito maior que 1 (`ErroDePosicao`)."""
-    if not (math.isfinite(base) and base > 1):
-        raise ErroDePosicao(
-            f"A base {base} não serve.",
-            "As frequências são base^(-2i/d): só com base maior que 1 elas diminuem de um par ao outro.",
-            "Use 10000 (Vaswani et al.), 500000 (Llama 3) ou outro número maior que 1.",
-        )
-
-
-def como_posicoes(posicoes: int | Sequence[int] | Tensor) -> Tensor:
-    """Posições como tensor int64.
-
-    Um inteiro `n` vale por 0, 1, …, n − 1; uma sequência ou um tensor de inteiros vale por si.
-
-    Devolve:
-        tensor int64 com a forma recebida (ou (n,), se veio um inteiro).
-    Levanta:
-        ErroDePosicao: posição negativa ou que não seja inteira.
-    """
-    if isinstance(posicoes, int) and not isinstance(posicoes, bool):
-        if posicoes < 0:
-            raise ErroDePosicao(
-                f"Pediram-se {posicoes} posições.",
-                "Um inteiro aqui é a quantidade de posições, contadas a partir de 0.",
-                "Passe um número de 0 para cima, ou a lista das posições que quer.",
-            )
-        return torch.arange(posicoes)
-    pos = torch.as_tensor(posicoes)
-    if pos.is_floating_point() or pos.is_complex() or pos.dtype == torch.bool:
-        raise ErroDePosicao(
-            f"As posições vieram como {pos.dtype}, e não como inteiros.",
-            "Posição é a contagem de tokens. Em bfloat16 os inteiros acima de 256 já se confundem.",
-            "Passe inteiros: por exemplo torch.arange(T), ou posicoes.long().",
-        )
-    pos = pos.to(torch.int64)
-    if pos.numel() and int(pos.min()) < 0:
-        raise ErroDePosicao(
-            f"Há posição negativa: {int(pos.min())}.",
-            "As posições contam de 0. Com preenchimento à esquerda, a subtração costuma deixar −1 "
-            "nos tokens de preenchimento.",
-            "Use posicoes_da_mascara(mascara), que dá 0 ao preenchimento, ou some o deslocamento que falta.",
-        )
-    return pos
+def _como_tensor(posicoes: int | Sequence[int] | Tensor) -> Tensor:
+    """Um inteiro n vale por 0, 1, …, n − 1; uma sequência ou um tensor de posições vale por si."""
+    return torch.arange(posicoes) if isinstance(posicoes, int) else torch.as_tensor(posicoes)
 
 
 def posicoes_da_mascara(mascara: Tensor) -> Tensor:
@@ -113,18 +58,10 @@ def posicoes_da_mascara(mascara: Tensor) -> Tensor:
     a mais, recebe outras posições e o modelo responde outra coisa.
 
     Argumentos:
-        mascara: (B, T) de 0 e 1 (ou bool); 1 marca token de verdade.
+        mascara: (B, T) de 0 e 1; 1 marca token de verdade.
     Devolve:
         (B, T) int64; o preenchimento à esquerda recebe 0.
-    Levanta:
-        ErroDePosicao: se a máscara não tem duas dimensões ou tem outro valor que não 0 e 1.
     """
-    if mascara.ndim != 2 or not bool(((mascara == 0) | (mascara == 1)).all()):
-        raise ErroDePosicao(
-            f"A máscara tem forma {tuple(mascara.shape)} e deveria ser (lote, posições), só com 0 e 1.",
-            "Ela diz, token a token, o que é texto (1) e o que é preenchimento (0).",
-            "Passe a attention_mask que o tokenizador devolve.",
-        )
     return (mascara.long().cumsum(dim=-1) - 1).clamp(min=0)
 
 
@@ -139,10 +76,9 @@ def frequencias(d: int, base: float = BASE) -> Tensor:
     Devolve:
         (d/2,) float64, da mais rápida (ω_0 = 1) à mais lenta.
     Levanta:
-        ErroDePosicao: `d` ímpar ou menor que 2, `base` até 1.
+        ErroDePosicao: `d` ímpar.
     """
     exigir_par(d, "d")
-    exigir_base(base)
     expoentes = torch.arange(0, d, 2, dtype=torch.float64) / d  # (d/2,)
     return base**-expoentes
 
@@ -152,8 +88,6 @@ def comprimentos_de_onda(d: int, base: float = BASE) -> Tensor:
 
     Devolve:
         (d/2,) float64; vai de 2π a 2π·base^(1 − 2/d), que se aproxima de base·2π.
-    Levanta:
-        ErroDePosicao: como `frequencias`.
     """
     return 2 * math.pi / frequencias(d, base)
 
@@ -177,30 +111,18 @@ def senoides(
       (tensor2tensor, fairseq, M2M-100).
 
     Argumentos:
-        posicoes: quantidade n (vale 0…n−1) ou as posições, inteiras e de qualquer forma (...).
+        posicoes: quantidade n (vale 0…n−1) ou as posições, de qualquer forma (...).
         d: dimensão, par.
         dtype: precisão da resposta; os ângulos são sempre float64.
     Devolve:
         (..., d) em `dtype`, valores entre −1 e 1.
     Levanta:
-        ErroDePosicao: `d` ímpar, posição negativa ou não inteira, disposição desconhecida.
+        ErroDePosicao: `d` ímpar.
     """
-    pos = como_posicoes(posicoes)
+    pos = _como_tensor(posicoes)
     omega = frequencias(d, base)  # (d/2,)
     if disposicao == "fairseq":
-        if d < 4:
-            raise ErroDePosicao(
-                f"d = {d} é pouco para a disposição fairseq.",
-                "Nela o expoente divide por d/2 − 1, que para d = 2 é zero.",
-                "Use d de 4 para cima, ou a disposição do artigo.",
-            )
         omega = base ** -(torch.arange(d // 2, dtype=torch.float64) / (d // 2 - 1))
-    elif disposicao not in DISPOSICOES:
-        raise ErroDePosicao(
-            f"Não conheço a disposição {disposicao!r}.",
-            "Ela diz em que ordem ficam as colunas de seno e de cosseno.",
-            f"Escolha uma destas: {', '.join(DISPOSICOES)}.",
-        )
     angulos = pos.to(torch.float64).unsqueeze(-1) * omega  # (...) -> (..., d/2)
     seno, cosseno = angulos.sin(), angulos.cos()
     if disposicao == "artigo":
@@ -221,8 +143,6 @@ def matriz_de_deslocamento(k: int, d: int, base: float = BASE) -> Tensor:
         k: deslocamento em posições; pode ser negativo.
     Devolve:
         (d, d) float64, diagonal por blocos 2 × 2 (disposição do artigo).
-    Levanta:
-        ErroDePosicao: como `frequencias`.
     """
     angulo = k * frequencias(d, base)  # (d/2,)
     cos, sen = angulo.cos(), angulo.sin()
@@ -239,39 +159,9 @@ def produto_interno_por_distancia(
         distancias: (n,) inteiros, negativos também: a soma de cossenos é par.
     Devolve:
         (n,) float64; vale d/2 em k = 0, o quadrado da norma de qualquer PE(pos).
-    Levanta:
-        ErroDePosicao: como `frequencias`.
     """
     k = torch.as_tensor(distancias, dtype=torch.float64)
     return (k.unsqueeze(-1) * frequencias(d, base)).cos().sum(-1)  # (n, d/2) -> (n,)
-
-
-def posicoes_mais_proximas(tabela: Tensor, posicao: int, n: int = 5) -> list[tuple[int, float]]:
-    """As `n` posições de maior cosseno com `posicao`, sem ela própria.
-
-    Argumentos:
-        tabela: (T, d), senoidal ou aprendida (wpe).
-    Devolve:
-        lista de (posição, cosseno), da mais próxima à mais distante; no empate, a menor posição.
-    Levanta:
-        ErroDePosicao: tabela que não é matriz, posição fora dela.
-    """
-    if tabela.ndim != 2:
-        raise ErroDePosicao(
-            f"A tabela de posições tem forma {tuple(tabela.shape)}.",
-            "É preciso uma matriz (posições, d): uma linha por posição.",
-            "Tire a dimensão do lote: tabela[0] ou tabela.squeeze(0).",
-        )
-    if not 0 <= posicao < len(tabela):
-        raise ErroDePosicao(
-            f"A posição {posicao} está fora da tabela, que tem {len(tabela)} linhas.",
-            f"As posições vão de 0 a {len(tabela) - 1}.",
-            "Peça uma posição desse intervalo, ou faça a tabela maior.",
-        )
-    linhas = nn.functional.normalize(tabela.double(), dim=-1)
-    cossenos = linhas @ linhas[posicao]  # (T, d) @ (d,) -> (T,)
-    ordem = cossenos.argsort(descending=True, stable=True).tolist()
-    return [(i, float(cossenos[i])) for i in ordem if i != posicao][:n]
 
 
 def senoides_em(
@@ -286,13 +176,9 @@ def senoides_em(
     Devolve:
         (T, d) em `dtype`, disposição do artigo. Em float16 posições acima de 65 504 dão NaN:
         o número já não cabe no tipo.
-    Levanta:
-        ErroDePosicao: `d` ímpar ou forma desconhecida.
     """
-    exigir_par(d, "d")
-    pos = como_posicoes(posicoes).to(dtype)
     omega = frequencias_em(d, dtype, forma, base)
-    angulos = pos.unsqueeze(-1) * omega  # (T,) -> (T, d/2)
+    angulos = posicoes.to(dtype).unsqueeze(-1) * omega  # (T,) -> (T, d/2)
     return torch.stack((angulos.sin(), angulos.cos()), dim=-1).flatten(-2)  # -> (T, d)
 
 
@@ -303,20 +189,18 @@ def frequencias_em(
 
     Devolve:
         (d/2,) em `dtype`.
-    Levanta:
-        ErroDePosicao: `d` ímpar ou forma desconhecida.
     """
-    exigir_par(d, "d")
     indices = torch.arange(0, d, 2).to(dtype)
-    if forma == "potencia":
-        return 1 / torch.tensor(base, dtype=dtype) ** (indices / d)
     if forma == "exp_log":
         return torch.exp(indices * (-math.log(base) / d))
-    raise ErroDePosicao(
-        f"Não conheço a forma {forma!r}.",
-        "As duas formas de escrever a mesma frequência são a potência e a exponencial do logaritmo.",
-        'Use "potencia" ou "exp_log".',
-    )
+    return 1 / torch.tensor(base, dtype=dtype) ** (indices / d)
+
+
+def erro_das_frequencias(d: int, forma: str) -> float:
+    """Maior erro relativo das frequências em float32, numa das formas, contra float64."""
+    exata = frequencias(d)  # (d/2,)
+    f = frequencias_em(d, torch.float32, forma).double()
+    return float(((f - exata) / exata).abs().max())
 
 
 # --------------------------------------------------------------------------- módulos (6.1, 6.3, 6.4)
@@ -335,8 +219,6 @@ class EmbeddingsDeEntrada(nn.Module):
         d_model: colunas; qualquer inteiro positivo (quem exige par são as senoides).
         escalar: se multiplica por √d_model.
         desvio_inicial: desvio-padrão das linhas; None escolhe o equilibrado, descrito acima.
-    Levanta:
-        ErroDePosicao: tamanhos que não são inteiros positivos.
     """
 
     def __init__(
@@ -348,13 +230,6 @@ class EmbeddingsDeEntrada(nn.Module):
         desvio_inicial: float | None = None,
     ):
         super().__init__()
-        for nome, valor in (("tamanho_vocabulario", tamanho_vocabulario), ("d_model", d_model)):
-            if isinstance(valor, bool) or not isinstance(valor, int) or valor < 1:
-                raise ErroDePosicao(
-                    f"{nome} = {valor!r} não serve.",
-                    "A tabela de embeddings tem uma linha por token e d_model colunas.",
-                    f"Passe um inteiro positivo em {nome}.",
-                )
         self.fator = math.sqrt(d_model) if escalar else 1.0
         self.tabela = nn.Embedding(tamanho_vocabulario, d_model)
         desvio = 1 / self.fator if desvio_inicial is None else desvio_inicial
@@ -364,20 +239,8 @@ class EmbeddingsDeEntrada(nn.Module):
         """(B, T) inteiros -> (B, T, d), no tipo da tabela.
 
         Levanta:
-            ErroDePosicao: ids que não são inteiros, forma que não é (B, T), id fora da tabela.
+            ErroDePosicao: id fora da tabela.
         """
-        if ids.dtype not in (torch.int64, torch.int32):
-            raise ErroDePosicao(
-                f"Os ids vieram como {ids.dtype}.",
-                "Um id é o número de uma linha da tabela, então precisa ser inteiro (int64 ou int32).",
-                "Passe ids.long(), se eles são mesmo ids, ou os ids que o tokenizador devolve.",
-            )
-        if ids.ndim != 2:
-            raise ErroDePosicao(
-                f"Os ids têm forma {tuple(ids.shape)}.",
-                "A camada de entrada espera (B, T): lote e posições.",
-                "Para uma frase só, acrescente o lote: ids.unsqueeze(0).",
-            )
         linhas = self.tabela.num_embeddings
         # Meta não tem valores para olhar; nos outros, melhor falar agora do que um IndexError depois.
         if ids.numel() and not ids.is_meta and not 0 <= int(ids.min()) <= int(ids.max()) < linhas:
@@ -403,17 +266,11 @@ class CodificacaoPosicional(nn.Module):
         max_len: quantas posições a tabela tem.
         dropout: probabilidade de zerar cada coordenada, só em `train()`.
     Levanta:
-        ErroDePosicao: `d_model` ímpar, `max_len` que não é inteiro positivo.
+        ErroDePosicao: `d_model` ímpar.
     """
 
     def __init__(self, d_model: int, max_len: int, dropout: float = 0.1, base: float = BASE):
         super().__init__()
-        if isinstance(max_len, bool) or not isinstance(max_len, int) or max_len < 1:
-            raise ErroDePosicao(
-                f"max_len = {max_len!r} não serve.",
-                "É o número de posições da tabela.",
-                "Passe um inteiro positivo, por exemplo max_len=512.",
-            )
         self.dropout = nn.Dropout(dropout)
         self.register_buffer(
             "pe", senoides(max_len, d_model, base), persistent=False
@@ -426,30 +283,10 @@ class CodificacaoPosicional(nn.Module):
             posicoes: (T,) ou (B, T) inteiros; None vale inicio, inicio + 1, …
             inicio: posição do primeiro token, para quem gera em passos com cache.
         Levanta:
-            ErroDePosicao: forma ou tipo errado, posição negativa, ou além de `max_len`.
+            ErroDePosicao: posição fora de 0 … max_len − 1.
         """
-        max_len, d = self.pe.shape
-        if x.ndim != 3 or x.shape[-1] != d:
-            raise ErroDePosicao(
-                f"x tem forma {tuple(x.shape)}, e a camada foi feita para (B, T, {d}).",
-                "A posição se soma à última dimensão, que precisa ser o mesmo d_model.",
-                "Confira se faltou o lote (x.unsqueeze(0)) ou se o d_model das duas camadas difere.",
-            )
-        if not x.is_floating_point():
-            raise ErroDePosicao(
-                f"x veio como {x.dtype}.",
-                "A posição se soma ao vetor do token, e não ao seu id.",
-                "Passe os ids pela tabela de embeddings antes.",
-            )
-        B, T, _ = x.shape
+        max_len, T = len(self.pe), x.shape[-2]
         pos = torch.arange(inicio, inicio + T) if posicoes is None else posicoes
-        pos = como_posicoes(pos)
-        if pos.shape not in ((T,), (B, T)):
-            raise ErroDePosicao(
-                f"As posições têm forma {tuple(pos.shape)}, e x tem B = {B} e T = {T}.",
-                "Uma posição por token: (T,), a mesma para todo o lote, ou (B, T).",
-                "Com preenchimento à esquerda, use posicoes_da_mascara(mascara), que já vem (B, T).",
-            )
         if pos.numel() and int(pos.max()) >= max_len:
             raise ErroDePosicao(
                 f"A sequência chega à posição {int(pos.max())}, ou seja, pede {int(pos.max()) + 1} "
@@ -457,6 +294,13 @@ class CodificacaoPosicional(nn.Module):
                 "A senoide existe para qualquer posição, mas esta tabela foi calculada até max_len.",
                 f"Corte a sequência em {max_len} tokens, ou crie a camada com max_len de "
                 f"{int(pos.max()) + 1} para cima.",
+            )
+        if pos.numel() and int(pos.min()) < 0:  # o Python a contaria do fim da tabela, sem avisar
+            raise ErroDePosicao(
+                f"Há posição negativa: {int(pos.min())}.",
+                "As posições contam de 0. Com preenchimento à esquerda, a subtração costuma deixar −1 "
+                "nos tokens de preenchimento.",
+                "Use posicoes_da_mascara(mascara), que dá 0 ao preenchimento.",
             )
         pe = self.pe[pos.to(self.pe.device)].to(x.dtype)  # (T,) ou (B, T) -> (T, d) ou (B, T, d)
         return self.dropout(x + pe)  # (B, T, d) + (T, d): o lote vem por broadcasting

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from nucleo.contas.escalonamento import Escalonamento, do_config
-from nucleo.contas.posicoes import ErroDePosicao
-from nucleo.contas.rope import exigir_pareamento, girar, permutar_projecao, tabelas
+from nucleo.contas.posicoes import BASE, ErroDePosicao
+from nucleo.contas.rope import girar, permutar_projecao, tabelas
 
 
-class Leitura(NamedTuple):
+class TextoLido(NamedTuple):
     """O que um modelo disse de um texto de T tokens."""
 
     log_probs: Tensor  # (T, V): depois de cada token, log p do seguinte
@@ -31,8 +31,8 @@ class Leitura(NamedTuple):
         return float(self.perdas.mean())
 
 
-class Comparacao(NamedTuple):
-    """Duas leituras do mesmo texto."""
+class Mudanca(NamedTuple):
+    """O que mudou entre duas leituras do mesmo texto."""
 
     perda_antes: float
     perda_depois: float
@@ -42,43 +42,34 @@ class Comparacao(NamedTuple):
 
 
 @torch.inference_mode()
-def ler(modelo: nn.Module, ids: Tensor) -> Leitura:
+def ler(modelo: nn.Module, ids: Tensor) -> TextoLido:
     """Passa o texto pelo modelo, sem cache, e guarda o que ele previu.
 
     Argumentos:
         ids: (T,) inteiros, T ≥ 2.
-    Levanta:
-        ErroDePosicao: menos de dois tokens, ou mais de uma frase.
     """
-    if ids.ndim != 1 or len(ids) < 2:
-        raise ErroDePosicao(
-            f"Os ids têm forma {tuple(ids.shape)}.",
-            "Para medir a perda é preciso um texto (T,) com pelo menos dois tokens: o primeiro não tem "
-            "o que o preveja.",
-            "Passe um texto mais longo, sem a dimensão do lote.",
-        )
     logits = modelo(ids[None], use_cache=False).logits[0]
     log_probs = logits.float().log_softmax(-1)  # (T, V)
     # O último token não tem quem venha depois dele no texto: T − 1 perdas.
-    return Leitura(log_probs, -log_probs[:-1].gather(-1, ids[1:, None]).squeeze(-1))
+    return TextoLido(log_probs, -log_probs[:-1].gather(-1, ids[1:, None]).squeeze(-1))
 
 
-def ler_em_janelas(modelo: nn.Module, janelas: Sequence[Tensor]) -> Leitura:
+def ler_em_janelas(modelo: nn.Module, janelas: Sequence[Tensor]) -> TextoLido:
     """`ler` cada janela, uma de cada vez, e juntar: nenhuma vê a anterior.
 
     Janelas de um token só ficam de fora: não há o que prever nelas.
     """
     leituras = [ler(modelo, janela) for janela in janelas if len(janela) > 1]
-    return Leitura(
+    return TextoLido(
         torch.cat([leitura.log_probs for leitura in leituras]),
         torch.cat([leitura.perdas for leitura in leituras]),
     )
 
 
-def comparar(antes: Leitura, depois: Leitura) -> Comparacao:
+def comparar(antes: TextoLido, depois: TextoLido) -> Mudanca:
     """O que mudou de uma leitura para a outra (do mesmo texto)."""
     p, q = antes.log_probs, depois.log_probs
-    return Comparacao(
+    return Mudanca(
         antes.perda,
         depois.perda,
         float((p.exp() - q.exp()).abs().sum(-1).mean() / 2),
@@ -128,9 +119,8 @@ def rope_trocado(
         pareamento: "metades" é o dos pesos da Hugging Face; "intercalado" é o erro clássico.
         escala: None usa a que o config do modelo pede.
     Levanta:
-        ErroDePosicao: o modelo não usa RoPE desta família; pareamento desconhecido.
+        ErroDePosicao: o modelo não usa RoPE desta família.
     """
-    exigir_pareamento(pareamento)
     corpo = getattr(modelo, "model", None)
     codigo = sys.modules.get(type(corpo).__module__)
     if not hasattr(corpo, "rotary_emb") or not hasattr(codigo, "apply_rotary_pos_emb"):
@@ -155,11 +145,7 @@ def rope_trocado(
 
 @contextmanager
 def projecoes_permutadas(modelo: nn.Module, para: str = "intercalado") -> Iterator[nn.Module]:
-    """Reordena q_proj e k_proj de todas as camadas para o outro pareamento, e depois desfaz.
-
-    Levanta:
-        ErroDePosicao: como `permutar_projecao`.
-    """
+    """Reordena q_proj e k_proj de todas as camadas para o outro pareamento, e depois desfaz."""
     c = modelo.config
     guardados = []
     try:
@@ -182,19 +168,80 @@ def wpe_trocada(modelo: nn.Module, nova: Tensor | float = 0.0) -> Iterator[nn.Mo
 
     Argumentos:
         nova: número ou tensor que se estenda a (n, d).
-    Levanta:
-        ErroDePosicao: o modelo não tem wpe.
     """
-    wpe = getattr(getattr(modelo, "transformer", None), "wpe", None)
-    if wpe is None:
-        raise ErroDePosicao(
-            f"{type(modelo).__name__} não tem wpe.",
-            "A wpe é a tabela de posições do GPT-2; modelos com RoPE não somam nada.",
-            "Use o mini: --modelo mini.",
-        )
+    wpe = modelo.transformer.wpe
     original = wpe.weight.data
     try:
         wpe.weight.data = torch.zeros_like(original) + nova
         yield modelo
     finally:
         wpe.weight.data = original
+
+
+class SemPosicao(NamedTuple):
+    """O que um modelo perde sem as posições, e o quanto ainda separa duas ordens da mesma frase."""
+
+    como: str
+    mudanca: Mudanca
+    ordens_com: float  # variação total entre as previsões depois de cada ordem
+    ordens_sem: float
+
+
+def sem_posicao(
+    modelo: nn.Module, janelas: Sequence[Tensor], frases: tuple[Tensor, Tensor]
+) -> SemPosicao:
+    """Tira as posições do modelo (RoPE parado, ou wpe zerada) e mede a perda e as duas ordens.
+
+    Argumentos:
+        janelas: o texto em pedaços (T,) que cabem no modelo.
+        frases: as duas ordens, (T,) ids cada, com o mesmo último token; o que se compara é a
+            previsão que vem depois dele.
+    """
+    tem_wpe = hasattr(getattr(modelo, "transformer", None), "wpe")
+    tirar = wpe_trocada(modelo) if tem_wpe else rope_trocado(modelo, parado=True)
+
+    def entre_as_ordens() -> float:
+        p, q = (ler(modelo, frase).log_probs[-1].exp() for frase in frases)  # 2 de (V,)
+        return float((p - q).abs().sum() / 2)
+
+    com, ordens_com = ler_em_janelas(modelo, janelas), entre_as_ordens()
+    with tirar:
+        mudanca = comparar(com, ler_em_janelas(modelo, janelas))
+        return SemPosicao(
+            "wpe zerada" if tem_wpe else "posições iguais", mudanca, ordens_com, entre_as_ordens()
+        )
+
+
+def config_llama(d: int, maximo: int = 2048, **rope_parameters):
+    """Um LlamaConfig do transformers, de uma cabeça, para pedir as frequências e o giro a ele."""
+    from transformers import LlamaConfig
+
+    return LlamaConfig(
+        hidden_size=d,
+        num_attention_heads=1,
+        head_dim=d,
+        max_position_embeddings=maximo,
+        rope_parameters={"rope_type": "default", "rope_theta": BASE} | rope_parameters,
+    )
+
+
+def girado_pelo_llama(q: Tensor) -> Tensor:
+    """(B, H, T, d) -> (B, H, T, d): q girado pelo código do Llama do transformers (metades)."""
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+    T, d = q.shape[-2:]
+    tabelas_ = LlamaRotaryEmbedding(config_llama(d))(q, torch.arange(T)[None])
+    return apply_rotary_pos_emb(q, q, *tabelas_)[0]
+
+
+def girado_pelo_gptj(q: Tensor) -> Tensor:
+    """(B, H, T, d) -> (B, H, T, d): q girado pelo código do GPT-J do transformers (vizinhos)."""
+    from transformers.models.gptj.modeling_gptj import (
+        apply_rotary_pos_emb,
+        create_sinusoidal_positions,
+    )
+
+    T, d = q.shape[-2:]
+    sen, cos = create_sinusoidal_positions(T, d).chunk(2, -1)  # (T, d) -> 2 de (T, d/2)
+    # O GPT-J usa (B, T, H, d).
+    return apply_rotary_pos_emb(q.transpose(1, 2), sen[None], cos[None]).transpose(1, 2)

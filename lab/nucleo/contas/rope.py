@@ -15,90 +15,14 @@ Há duas maneiras de formar os pares, que não se misturam num mesmo modelo:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from nucleo.contas.posicoes import (
-    BASE,
-    ErroDePosicao,
-    como_posicoes,
-    exigir_base,
-    exigir_par,
-    frequencias,
-)
+from nucleo.contas.posicoes import BASE, frequencias
 
 PAREAMENTOS = ("intercalado", "metades")
-
-
-def exigir_pareamento(pareamento: str) -> None:
-    """Recusa nome de pareamento desconhecido (`ErroDePosicao`)."""
-    if pareamento not in PAREAMENTOS:
-        raise ErroDePosicao(
-            f"Não conheço o pareamento {pareamento!r}.",
-            "Ele diz quais duas coordenadas giram juntas.",
-            'Use "intercalado" (pares vizinhos) ou "metades" (i com i + d/2, o da Hugging Face).',
-        )
-
-
-# --------------------------------------------------------------------------- a forma lenta, para ver
-
-
-def matriz_de_rotacao(angulo: float | Tensor) -> Tensor:
-    """[[cos, −sen], [sen, cos]]: gira um par no sentido anti-horário.
-
-    Argumentos:
-        angulo: radianos, de qualquer forma (...).
-    Devolve:
-        (..., 2, 2) no tipo do ângulo (float64 se veio um número).
-    """
-    a = torch.as_tensor(angulo, dtype=None if isinstance(angulo, Tensor) else torch.float64)
-    cos, sen = a.cos(), a.sin()
-    return torch.stack((torch.stack((cos, -sen), -1), torch.stack((sen, cos), -1)), -2)
-
-
-def pares(d: int, pareamento: str = "intercalado") -> list[tuple[int, int]]:
-    """As coordenadas que giram juntas, na ordem das frequências.
-
-    Levanta:
-        ErroDePosicao: `d` ímpar, pareamento desconhecido.
-    """
-    exigir_par(d, "d")
-    exigir_pareamento(pareamento)
-    if pareamento == "intercalado":
-        return [(2 * i, 2 * i + 1) for i in range(d // 2)]
-    return [(i, i + d // 2) for i in range(d // 2)]
-
-
-def rope_lento(
-    x: Tensor,
-    posicoes: int | Sequence[int] | Tensor | None = None,
-    base: float = BASE,
-    pareamento: str = "intercalado",
-) -> Tensor:
-    """RoPE como se lê no artigo: par a par, posição a posição, com a matriz 2 × 2.
-
-    Su et al. (2021), equações 14 e 15. Serve para entender e para conferir `rope`.
-
-    Argumentos e erros: como `rope`.
-    Devolve:
-        (..., T, d) no tipo de x.
-    """
-    pos = _posicoes_de(x, posicoes)
-    theta = frequencias(x.shape[-1], base)
-    saida = torch.empty_like(x)
-    for t in range(x.shape[-2]):
-        for i, (a, b) in enumerate(pares(x.shape[-1], pareamento)):
-            R = matriz_de_rotacao(pos[t].double() * theta[i]).to(x.dtype)  # (2, 2)
-            par = torch.stack((x[..., t, a], x[..., t, b]), dim=-1)  # (..., 2)
-            girado = par @ R.T  # R·par, com o par em linha: (..., 2)
-            saida[..., t, a], saida[..., t, b] = girado[..., 0], girado[..., 1]
-    return saida
-
-
-# --------------------------------------------------------------------------- a forma rápida
 
 
 def tabelas(
@@ -120,16 +44,9 @@ def tabelas(
         fator_de_atencao: multiplica as duas tabelas (é a temperatura do YaRN).
     Devolve:
         (cos, sen), cada um (..., T, d/2) em `dtype`.
-    Levanta:
-        ErroDePosicao: posição negativa ou não inteira; theta que não é vetor.
     """
-    if theta.ndim != 1:
-        raise ErroDePosicao(
-            f"As frequências têm forma {tuple(theta.shape)}.",
-            "É um vetor: uma frequência por par de coordenadas.",
-            "Passe frequencias(d), ou o .frequencias de um escalonamento.",
-        )
-    pos = como_posicoes(posicoes).to(theta.device, precisao_do_angulo)
+    pos = torch.arange(posicoes) if isinstance(posicoes, int) else torch.as_tensor(posicoes)
+    pos = pos.to(theta.device, precisao_do_angulo)
     angulos = pos.unsqueeze(-1) * theta.to(precisao_do_angulo)  # (..., T) -> (..., T, d/2)
     return (
         (angulos.cos() * fator_de_atencao).to(dtype),
@@ -147,26 +64,8 @@ def girar(x: Tensor, cos: Tensor, sen: Tensor, pareamento: str = "intercalado") 
         cos, sen: (T, d/2), ou qualquer forma que se estenda a (..., T, d/2).
     Devolve:
         (..., T, d), no tipo de x.
-    Levanta:
-        ErroDePosicao: dimensão ímpar, d diferente do das tabelas, mais posições que as das
-            tabelas, x que não é ponto flutuante ou tem menos de duas dimensões.
     """
-    exigir_pareamento(pareamento)
-    _exigir_vetores(x)
-    d, meio = x.shape[-1], cos.shape[-1]
-    if d != 2 * meio:
-        raise ErroDePosicao(
-            f"x tem {d} coordenadas por cabeça, e as tabelas foram feitas para {2 * meio}.",
-            "Cada frequência gira um par: as tabelas têm d/2 colunas. O d aqui é o da cabeça, não o "
-            "do modelo.",
-            f"Faça as tabelas com frequencias({d}), ou separe as cabeças antes de girar.",
-        )
-    if cos.ndim >= 2 and cos.shape[-2] not in (1, x.shape[-2]):
-        raise ErroDePosicao(
-            f"x tem {x.shape[-2]} posições, e as tabelas têm {cos.shape[-2]}.",
-            "É uma linha de ângulos por posição.",
-            f"Faça as tabelas para as posições de x: tabelas({x.shape[-2]}, theta).",
-        )
+    meio = cos.shape[-1]
     if pareamento == "metades":
         cos, sen = cos.to(x.dtype), sen.to(x.dtype)
         a, b = x[..., :meio], x[..., meio:]  # (..., T, d) -> 2 de (..., T, d/2)
@@ -193,44 +92,12 @@ def rope(
     Devolve:
         (..., T, d), no tipo de x, com a mesma norma em cada posição.
     Levanta:
-        ErroDePosicao: dimensão ímpar, posição negativa ou não inteira, número de posições
-            diferente de T, x que não é ponto flutuante.
+        ErroDePosicao: dimensão ímpar.
     """
-    pos = _posicoes_de(x, posicoes)
+    pos = x.shape[-2] if posicoes is None else posicoes
     exata = torch.float64 if x.dtype == torch.float64 else torch.float32
     cos, sen = tabelas(pos, frequencias(x.shape[-1], base).to(x.device), dtype=exata)
     return girar(x, cos, sen, pareamento)
-
-
-def _exigir_vetores(x: Tensor) -> None:
-    """q e k são (..., T, d) de números reais; diz o que veio, se não for."""
-    if x.ndim < 2:
-        raise ErroDePosicao(
-            f"x tem forma {tuple(x.shape)}.",
-            "O RoPE gira (..., T, d): as duas últimas dimensões são as posições e as coordenadas.",
-            "Para um vetor só, acrescente a posição: x.unsqueeze(0).",
-        )
-    if not x.is_floating_point():
-        raise ErroDePosicao(
-            f"x veio como {x.dtype}.",
-            "Giram-se vetores q e k, que são números reais.",
-            "Passe as consultas e as chaves, depois da projeção, em ponto flutuante.",
-        )
-    exigir_par(x.shape[-1], "a dimensão da cabeça")
-
-
-def _posicoes_de(x: Tensor, posicoes: int | Sequence[int] | Tensor | None) -> Tensor:
-    """As posições de x, (T,) int64, conferidas."""
-    _exigir_vetores(x)
-    T = x.shape[-2]
-    pos = como_posicoes(T if posicoes is None else posicoes)
-    if pos.shape != (T,):
-        raise ErroDePosicao(
-            f"x tem {T} posições, e vieram {tuple(pos.shape)} números de posição.",
-            "É um número por linha de x.",
-            f"Passe {T} posições, ou nenhuma, que vale 0…{T - 1}.",
-        )
-    return pos
 
 
 # --------------------------------------------------------------------------- os dois pareamentos
@@ -243,10 +110,7 @@ def permutacao_para_metades(d: int) -> Tensor:
 
     Devolve:
         (d,) int64.
-    Levanta:
-        ErroDePosicao: `d` ímpar.
     """
-    exigir_par(d, "d")
     return torch.cat((torch.arange(0, d, 2), torch.arange(1, d, 2)))
 
 
@@ -261,17 +125,7 @@ def permutar_projecao(peso: Tensor, n_cabecas: int, para: str) -> Tensor:
         para: o pareamento de chegada.
     Devolve:
         peso da mesma forma, com as linhas trocadas dentro de cada cabeça.
-    Levanta:
-        ErroDePosicao: linhas que não se dividem pelas cabeças, `d` ímpar, pareamento desconhecido.
     """
-    exigir_pareamento(para)
-    if n_cabecas < 1 or peso.shape[0] % n_cabecas:
-        raise ErroDePosicao(
-            f"As {peso.shape[0]} linhas do peso não se dividem por {n_cabecas} cabeças.",
-            "Cada cabeça tem o mesmo número de coordenadas. Em k_proj o número de cabeças é o de "
-            "chaves (num_key_value_heads), que pode ser menor.",
-            "Confira o número de cabeças no config do modelo.",
-        )
     p = permutacao_para_metades(peso.shape[0] // n_cabecas)
     if para == "intercalado":
         p = p.argsort()
@@ -292,21 +146,8 @@ def decaimento(
           em k = 0;
         - (n,) float64: o teto de Su et al. (2021), seção 3.4.3, equação 37: a média de
           |S_j| = |Σ_(i<j) e^(i·k·θ_i)| sobre j = 1…d/2. É teto: o valor de verdade oscila embaixo.
-    Levanta:
-        ErroDePosicao: como `frequencias`.
     """
     k = torch.as_tensor(distancias, dtype=torch.float64)
     angulos = k.unsqueeze(-1) * frequencias(d, base)  # (n,) -> (n, d/2)
     somas = torch.polar(torch.ones_like(angulos), angulos).cumsum(-1)  # S_1 … S_(d/2)
     return angulos.cos().mean(-1), somas.abs().mean(-1)  # (n, d/2) -> (n,), (n,)
-
-
-def volta_mais_lenta(d: int, base: float = BASE) -> float:
-    """Posições que o par mais lento leva para dar uma volta: 2π·base^(1 − 2/d).
-
-    Até aí nenhum par de posições tem todos os ângulos iguais; nos modelos de hoje é muito mais
-    que o contexto de treino, e a parte da volta nunca vista é a que estranha quando se estica.
-    """
-    exigir_par(d, "d")
-    exigir_base(base)
-    return 2 * math.pi * base ** (1 - 2 / d)

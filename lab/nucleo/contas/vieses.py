@@ -12,8 +12,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nucleo.contas.posicoes import ErroDePosicao
-
 
 def inclinacoes_alibi(n_cabecas: int) -> Tensor:
     """A inclinação de cada cabeça: progressão geométrica de 2^(−8/n) a 2^(−8).
@@ -23,15 +21,7 @@ def inclinacoes_alibi(n_cabecas: int) -> Tensor:
 
     Devolve:
         (n_cabecas,) float64, todas positivas.
-    Levanta:
-        ErroDePosicao: n_cabecas menor que 1.
     """
-    if n_cabecas < 1:
-        raise ErroDePosicao(
-            f"n_cabecas = {n_cabecas} não serve.",
-            "Há uma inclinação por cabeça de atenção.",
-            "Passe um inteiro positivo.",
-        )
 
     def progressao(n: int) -> list[float]:
         return [2.0 ** (-8 * (h + 1) / n) for h in range(n)]
@@ -43,10 +33,6 @@ def inclinacoes_alibi(n_cabecas: int) -> Tensor:
 
 def distancias(T: int) -> Tensor:
     """Distância da posição i (linha) à posição j (coluna): j − i, negativa no passado. (T, T) int64."""
-    if T < 1:
-        raise ErroDePosicao(
-            f"T = {T} não serve.", "É o número de posições.", "Passe um inteiro positivo."
-        )
     pos = torch.arange(T)
     return pos[None, :] - pos[:, None]  # (1, T) − (T, 1) -> (T, T)
 
@@ -56,8 +42,6 @@ def vies_alibi(n_cabecas: int, T: int) -> Tensor:
 
     Devolve:
         (n_cabecas, T, T) float32; zero na diagonal e no futuro, que a máscara causal apaga.
-    Levanta:
-        ErroDePosicao: n_cabecas ou T menor que 1.
     """
     passado = distancias(T).clamp(max=0)  # (T, T): 0, −1, −2, …
     return (inclinacoes_alibi(n_cabecas)[:, None, None] * passado).float()  # -> (H, T, T)
@@ -81,24 +65,9 @@ def balde_t5(
         bidirecional: se o futuro tem os seus baldes (metade deles); senão ele vale o balde 0.
     Devolve:
         int64 da mesma forma, de 0 a n_baldes − 1.
-    Levanta:
-        ErroDePosicao: distância não inteira, baldes de menos, distância máxima pequena demais.
     """
-    if distancia.is_floating_point():
-        raise ErroDePosicao(
-            f"As distâncias vieram como {distancia.dtype}.",
-            "Distância é a diferença de duas posições, inteira.",
-            "Use distancias(T).",
-        )
     lados = 2 if bidirecional else 1
     exatos = n_baldes // lados // 2
-    if exatos < 1 or n_baldes % lados or distancia_maxima <= exatos:
-        raise ErroDePosicao(
-            f"n_baldes = {n_baldes} com distancia_maxima = {distancia_maxima} não fecha.",
-            "Metade dos baldes de cada lado é de distâncias exatas, e a distância máxima precisa "
-            "passar delas.",
-            "O T5 usa n_baldes=32 e distancia_maxima=128.",
-        )
     por_lado = n_baldes // lados
     futuro = (distancia > 0).long() * por_lado if bidirecional else 0
     longe = distancia.abs() if bidirecional else (-distancia).clamp(min=0)

@@ -7,12 +7,17 @@ NADA = 1e-4  # abaixo disso é arredondamento: ele fica perto de 1e-7, e o resto
 
 
 def _desequilibrio(c):
-    from nucleo.licoes import l06_posicoes as exp
+    import torch
 
-    _, _, token, posicao, razao = exp.equilibrio(512, 6).linhas[0]
+    from nucleo.contas import posicoes
+
+    torch.manual_seed(6)
+    tabela = posicoes.EmbeddingsDeEntrada(2000, 512, desvio_inicial=1.0)
+    token = float(tabela(torch.arange(2000)[None]).detach().norm(dim=-1).mean())
+    posicao = float(posicoes.senoides(2000, 512).norm(dim=-1).mean())
     return Medida(
-        razao,
-        f"{decimal(token, 0)} ao lado de {decimal(posicao, 0)}: {decimal(razao, 1)} vezes",
+        token / posicao,
+        f"{decimal(token, 0)} ao lado de {decimal(posicao, 0)}: {decimal(token / posicao, 1)} vezes",
         "uma camada recém-sorteada, d = 512",
     )
 
@@ -25,18 +30,19 @@ def _norma_da_posicao(c):
 
 
 def _frase():
-    import torch
+    """As palavras, os dois lugares que trocam, a permutação e um vetor por palavra."""
+    from nucleo.contas import permutacao
+    from nucleo.modelos import textos
 
-    from nucleo.licoes import l06_posicoes as exp
-
-    palavras, i, j, ordem = exp.frase_e_troca(None, None)
-    return palavras, i, j, ordem, exp.vetores_da_frase(palavras, 64, 6), torch
+    palavras, i, j = textos.frase()
+    ordem = permutacao.troca(len(palavras), i, j)
+    return palavras, i, j, ordem, permutacao.vetores_da_frase(palavras, 64, 6)
 
 
 def _sem_mascara(c):
     from nucleo.contas import permutacao
 
-    palavras, _, _, ordem, x, _ = _frase()
+    palavras, _, _, ordem, x = _frase()
     camadas = permutacao.sortear_camadas(1, 64, 6)
     antes, depois = permutacao.empilhar(x, camadas), permutacao.empilhar(x[ordem], camadas)
     parada = float((antes - depois).abs().max())
@@ -61,9 +67,10 @@ def _ultima(camadas_):
     def medir(c):
         from nucleo.contas import permutacao
 
-        palavras, _, _, ordem, x, _ = _frase()
+        _, _, _, ordem, x = _frase()
         camadas = permutacao.sortear_camadas(camadas_, 64, 6)
-        d = permutacao.diferenca_na_ultima(x, ordem, camadas, causal=True)
+        antes, depois = (permutacao.empilhar(y, camadas, causal=True)[-1] for y in (x, x[ordem]))
+        d = float((antes - depois).abs().max())
         texto = f"a última saída muda {cientifico(d)}"
         return Medida(
             "b" if d < NADA else "a",
@@ -95,9 +102,9 @@ def _produtos(c):
 
 
 def _exp_log(c):
-    from nucleo.licoes import l06_posicoes as exp
+    from nucleo.contas import posicoes
 
-    direta, exp_log = (exp.erro_das_frequencias(512, f) for f in ("potencia", "exp_log"))
+    direta, exp_log = (posicoes.erro_das_frequencias(512, f) for f in ("potencia", "exp_log"))
     chave = "a" if exp_log < direta / 1.5 else "c" if exp_log > direta * 1.5 else "b"
     texto = f"erro relativo: potência {cientifico(direta)}, exp(log) {cientifico(exp_log)}"
     return Medida(chave, texto, "float32 contra float64, d = 512")
@@ -106,7 +113,7 @@ def _exp_log(c):
 def _troca_muda(c):
     from nucleo.contas import posicoes
 
-    palavras, i, j, ordem, x, _ = _frase()
+    palavras, i, j, ordem, x = _frase()
     pe = posicoes.senoides(len(x), 64)
     mudou = ((x + pe) - (x[ordem] + pe)).abs().amax(1) > NADA
     v = int(mudou.sum())
@@ -120,7 +127,7 @@ def _troca_muda(c):
 def _bolsa(c):
     from nucleo.contas import permutacao, posicoes
 
-    _, _, _, ordem, x, _ = _frase()
+    _, _, _, ordem, x = _frase()
     pe = posicoes.senoides(len(x), 64)
     sem = permutacao.mesma_bolsa(x, x[ordem])
     com = permutacao.mesma_bolsa(x + pe, x[ordem] + pe)
@@ -133,25 +140,34 @@ def _bolsa(c):
 
 
 def _perda(c):
-    from nucleo.licoes import l06_posicoes as exp
+    import torch
 
-    m, t = c.modelo, exp.textos()
+    from nucleo.contas import posicoes_no_modelo
+    from nucleo.modelos import textos
+
+    m = c.modelo
     lingua = "pt" if m.nome == "mini" else "en"
+
+    def ids(texto):
+        return torch.tensor(m.tokenizador.ids(texto))
+
     # Um trecho basta para ver a diferença, e a medida sai em segundos.
-    linha = exp.sem_posicao(m, t[lingua]["texto"][:240], t[f"ordens_{lingua}"])
-    com, sem = linha[2], linha[3]
+    janelas = ids(textos.trecho(lingua)[:240]).split(m.n_ctx or 256)
+    frases = [ids(ordem + ".") for ordem in textos.ordens(lingua)]
+    medido = posicoes_no_modelo.sem_posicao(m.completo(), janelas, frases)
+    com, sem = medido.mudanca.perda_antes, medido.mudanca.perda_depois
+    muda = porcento(medido.mudanca.variacao_total)
     chave = "a" if sem - com < 0.1 else "b" if sem < com + 1 else "c"
-    texto = f"de {decimal(com, 2)} para {decimal(sem, 2)} nats por token; {porcento(linha[4])} da previsão muda"
-    return Medida(chave, texto, f"{m.nome}, com {linha[1]}")
+    texto = f"de {decimal(com, 2)} para {decimal(sem, 2)} nats por token; {muda} da previsão muda"
+    return Medida(chave, texto, f"{m.nome}, com {medido.como}")
 
 
 def _norma_do_rope(c):
     import torch
 
     from nucleo.contas import rope
-    from nucleo.licoes import l06_posicoes as exp
 
-    x = torch.randn(40, 64, generator=exp.gerador(6))
+    x = torch.randn(40, 64, generator=torch.Generator().manual_seed(6))
     d = float((rope.rope(x).norm(dim=-1) - x.norm(dim=-1)).abs().max())
     return Medida(
         "b" if d < NADA else "a",
@@ -164,9 +180,9 @@ def _so_a_distancia(c):
     import torch
 
     from nucleo.contas import rope
-    from nucleo.licoes import l06_posicoes as exp
 
-    q, k = torch.randn(2, 64, generator=exp.gerador(6), dtype=torch.float64)
+    gerador = torch.Generator().manual_seed(6)
+    q, k = torch.randn(2, 64, generator=gerador, dtype=torch.float64)
 
     def produto(m, n):
         return float(rope.rope(q[None], [m])[0] @ rope.rope(k[None], [n])[0])
@@ -185,12 +201,11 @@ def _pareamento(c):
     import torch
 
     from nucleo.contas import posicoes_no_modelo
-    from nucleo.licoes import l06_posicoes as exp
-    from nucleo.modelos import fontes
+    from nucleo.modelos import fontes, textos
 
     m = c.modelo if c.modelo.wpe is None else fontes.abrir("smollm2", c.progresso)
     lm = m.completo()
-    ids = torch.tensor(m.tokenizador.ids(exp.textos()["en"]["texto"])[:48])
+    ids = torch.tensor(m.tokenizador.ids(textos.trecho("en"))[:48])
     antes = posicoes_no_modelo.ler(lm, ids)
     with posicoes_no_modelo.rope_trocado(lm, "intercalado"):
         depois = posicoes_no_modelo.ler(lm, ids)
@@ -207,9 +222,9 @@ def _bfloat16(c):
 
 
 def _base(c):
-    from nucleo.contas import rope
+    from nucleo.contas import posicoes
 
-    a, b = rope.volta_mais_lenta(64, 10_000), rope.volta_mais_lenta(64, 500_000)
+    a, b = (float(posicoes.comprimentos_de_onda(64, base)[-1]) for base in (10_000, 500_000))
     chave = "a" if b > 1.5 * a else "b" if b < a / 1.5 else "c"
     return Medida(chave, f"de {inteiro(a)} para {inteiro(b)} posições por volta", "d = 64")
 

@@ -1,14 +1,13 @@
-"""Os experimentos da lição 06: cada função mede uma coisa e devolve um quadro ou conferências.
+"""O que é grande demais para a página da lição 06: quem responde pelas bibliotecas, as tabelas de precisão.
 
-Quem mostra é a lição. As fórmulas moram em `posicoes`, `rope`, `escalonamento`, `vieses` e
-`permutacao`; aqui elas são postas à prova, contra uma conta independente ou contra a biblioteca.
+As contas estão escritas na própria lição; as versões rápidas, em `contas`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from functools import cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -23,20 +22,18 @@ from nucleo.contas.posicoes import (
     EmbeddingsDeEntrada,
     senoides,
 )
+from nucleo.modelos import listas, textos
+from nucleo.modelos.fontes import Modelo
 
 
-@cache
-def textos() -> dict:
-    """As frases e os trechos que a lição usa, de data/posicoes/textos.json."""
-    return json.loads((caminhos.DADOS / "posicoes" / "textos.json").read_text(encoding="utf-8"))
+def maior(x: Tensor, y: Tensor) -> float:
+    """A maior diferença entre dois tensores da mesma forma."""
+    return float((x - y).abs().max())
 
 
-def trecho(lingua: str) -> str:
-    """O trecho corrido de uma língua ("pt" ou "en")."""
-    de = textos()[lingua]
-    if "texto" in de:
-        return de["texto"]
-    return (caminhos.DADOS / de["arquivo"]).read_text(encoding="utf-8")[: de["caracteres"]]
+def contra(nome: str, x: Tensor, y: Tensor, tolerancia: float = 0.0) -> Conferencia:
+    """Uma linha de *maior diferença*: o que a lição fez contra o que outro fez."""
+    return Conferencia(nome, maior(x, y), 0, tolerancia)
 
 
 def frase_e_troca(frase: str | None, troca: list[int] | None) -> tuple[list[str], int, int, Tensor]:
@@ -45,15 +42,15 @@ def frase_e_troca(frase: str | None, troca: list[int] | None) -> tuple[list[str]
     Levanta:
         ErroDePosicao: menos de três palavras, posições fora da frase ou que mexem na última.
     """
-    palavras = frase.split() if frase is not None else textos()["frase"]
+    da_apostila, *padrao = textos.frase()
+    palavras = frase.split() if frase is not None else da_apostila
     if len(palavras) < 3:
         raise posicoes.ErroDePosicao(
             f"A frase tem {len(palavras)} palavra(s), e são precisas três.",
             "Duas trocam de lugar, e a última fica parada para se comparar o que ela vê.",
             'Por exemplo:  --frase "a gata viu o rato ." --troca 1 4',
         )
-    padrao = textos()["troca"] if frase is None else (0, len(palavras) - 2)
-    i, j = troca or padrao
+    i, j = troca or (padrao if frase is None else (0, len(palavras) - 2))
     ordem = permutacao.troca(len(palavras), i, j)
     if len(palavras) - 1 in (i, j):
         raise posicoes.ErroDePosicao(
@@ -64,149 +61,60 @@ def frase_e_troca(frase: str | None, troca: list[int] | None) -> tuple[list[str]
     return palavras, i, j, ordem
 
 
-def gerador(semente: int) -> torch.Generator:
-    """Um sorteio que não depende de quem sorteou antes."""
-    return torch.Generator().manual_seed(semente)
-
-
-# --------------------------------------------------------------------------- 6.1
-
-
-def consulta_de_brinquedo() -> tuple[Tensor, list[Conferencia]]:
-    """Uma tabela 5 × 4 e a prova de que one-hot · tabela é só buscar linhas."""
-    tabela = torch.arange(20, dtype=torch.float32).reshape(5, 4)
-    ids = torch.tensor([3, 0, 3])
-    onehot = torch.eye(5)[ids]  # (3,) -> (3, 5)
-    diferenca = (onehot @ tabela - tabela[ids]).abs().max()  # (3, 5) @ (5, 4) -> (3, 4)
-    return tabela, [Conferencia("as duas maneiras de buscar", float(diferenca))]
-
-
-def equilibrio(d: int, semente: int, tokens: int = 2_000) -> Quadro:
-    """Início das linhas, se multiplica por √d, norma do token, norma da posição, razão.
-
-    Cada linha do quadro é uma camada de verdade, recém-sorteada, com `tokens` ids e as posições
-    0 … tokens − 1.
-    """
-    ids = torch.arange(tokens)[None]
-    norma_posicao = float(senoides(tokens, d).norm(dim=-1).mean())
-    linhas = []
-    for nome, desvio in (("N(0, 1), o do nn.Embedding", 1.0), ("N(0, 1/d)", d**-0.5)):
-        for escalar in (True, False):
-            torch.manual_seed(semente)
-            camada = EmbeddingsDeEntrada(tokens, d, escalar=escalar, desvio_inicial=desvio)
-            norma = float(camada(ids).detach().norm(dim=-1).mean())
-            vezes = "sim" if escalar else "não"
-            linhas.append([nome, vezes, norma, norma_posicao, norma / norma_posicao])
+def quadro_do_equilibrio(normas: dict[tuple[str, str], float], posicao: float, d: int) -> Quadro:
+    """{(início das linhas, se multiplica por √d): norma do token}, ao lado da norma da posição."""
     numeros = dict.fromkeys(("‖token‖", "‖posição‖", "razão"), decimal)
-    titulo = f"Token contra posição, d = {d}: normas médias de camadas recém-sorteadas"
-    return Quadro(titulo, {"início das linhas": str, "× √d": str} | numeros, linhas)
-
-
-def resumo_do_equilibrio(quadro: Quadro) -> dict[str, float]:
-    """{id: norma} para o resultado.json, a partir do quadro de `equilibrio`."""
-    ids = ("norma_n01_com_raiz", "norma_n01", "norma_n1d_com_raiz", "norma_n1d")
-    normas = {id_: linha[2] for id_, linha in zip(ids, quadro.linhas, strict=True)}
-    return normas | {"norma_posicao": quadro.linhas[0][3]}
-
-
-# --------------------------------------------------------------------------- 6.2, a ordem
-
-
-def vetores_da_frase(palavras: list[str], d: int, semente: int) -> Tensor:
-    """Um vetor N(0, 1) por palavra DIFERENTE: a mesma palavra recebe sempre o mesmo. (T, d)."""
-    tabela = torch.randn(len(set(palavras)), d, generator=gerador(semente))
-    linha = {p: i for i, p in enumerate(dict.fromkeys(palavras))}
-    return tabela[[linha[p] for p in palavras]]  # (V, d) -> (T, d)
-
-
-def percebe_a_ordem(palavras: list[str], ordem: Tensor, d: int, semente: int) -> Quadro:
-    """O que uma atenção de pesos sorteados vê quando a frase troca de ordem.
-
-    "Percebe" é passar de 1e-4: o arredondamento fica perto de 1e-7, e o resto, perto de 1.
-    """
-    x = vetores_da_frase(palavras, d, semente)
-    pe = senoides(len(x), d)
-    linhas = []
-    for causal, n in ((False, 1), (False, 2), (True, 1), (True, 2)):
-        camadas = permutacao.sortear_camadas(n, d, semente)
-        mascara = "causal" if causal else "nenhuma"
-        todas = permutacao.erro_de_equivariancia(x, ordem, camadas, causal)
-        ultima = permutacao.diferenca_na_ultima(x, ordem, camadas, causal)
-        linhas.append(["sem", mascara, n, "todas as saídas, destrocadas", todas])
-        linhas.append(["sem", mascara, n, "só a última", ultima])
-    camadas = permutacao.sortear_camadas(1, d, semente)
-    a, b = (permutacao.empilhar(v + pe, camadas) for v in (x[ordem], x))
-    linhas.append(
-        [
-            "senoidal",
-            "nenhuma",
-            1,
-            "todas as saídas, destrocadas",
-            float((a - b[ordem]).abs().max()),
-        ]
-    )
-    linhas.append(["senoidal", "nenhuma", 1, "só a última", float((a - b)[-1].abs().max())])
     return Quadro(
-        "Uma atenção de pesos sorteados percebe a troca?",
-        {"posição": str, "máscara": str, "camadas": str, "onde se olha": str,
-         "diferença": cientifico, "percebe": str},
-        [[*linha, "sim" if linha[-1] > 1e-4 else "não"] for linha in linhas],
-    )  # fmt: skip
+        f"Token contra posição, d = {d}: normas médias de camadas recém-sorteadas",
+        {"início das linhas": str, "× √d": str} | numeros,
+        [[*qual, norma, posicao, norma / posicao] for qual, norma in normas.items()],
+    )
 
 
-# --------------------------------------------------------------------------- 6.2, as senoides
+# --------------------------------------------------------------------------- 6.2
 
 
-def senoides_a_mao(n: int, d: int) -> list[list[float]]:
-    """[[PE(pos, 0), …, PE(pos, d−1)]] com o `math` do Python, sem torch: a fórmula e mais nada."""
+def quadro_da_ordem(
+    casos: dict[str, tuple[str, bool, int]], todas: dict[str, float], ultima: dict[str, float]
+) -> Quadro:
+    """O quanto mudam todas as saídas e só a última, em cada caso (posição, máscara causal, camadas)."""
+    # "Percebe" é passar de 1e-4: o arredondamento fica perto de 1e-7, e o resto, perto de 1.
+    linhas = [
+        [posicao, "causal" if causal else "nenhuma", n, onde, de[nome],
+         "sim" if de[nome] > 1e-4 else "não"]
+        for nome, (posicao, causal, n) in casos.items()
+        for onde, de in (("todas as saídas, destrocadas", todas), ("só a última", ultima))
+    ]  # fmt: skip
+    colunas = dict.fromkeys(("posição", "máscara", "camadas", "onde se olha"), str)
+    colunas |= {"diferença": cientifico, "percebe": str}
+    return Quadro("Uma atenção de pesos sorteados percebe a troca?", colunas, linhas)
+
+
+def em_python(n: int, d: int) -> Tensor:
+    """(n, d): as senoides com o `math` do Python, coluna a coluna: a fórmula e mais nada."""
     linhas = []
     for pos in range(n):
         angulos = [pos / 10000 ** (2 * i / d) for i in range(d // 2)]
         linhas.append([f(a) for a in angulos for f in (math.sin, math.cos)])
-    return linhas
+    return torch.tensor(linhas, dtype=torch.float64)
 
 
-def quadro_a_mao(n: int, d: int) -> Quadro:
-    """`senoides_a_mao` com a fórmula de cada coluna no cabeçalho."""
+def do_xlm(n: int, d: int) -> Tensor:
+    """(n, d): a tabela que o XLM traz no transformers, em float32."""
+    from transformers.models.xlm.modeling_xlm import create_sinusoidal_embeddings
+
+    return create_sinusoidal_embeddings(n, d, torch.empty(n, d))
+
+
+def quadro_a_mao(pe: Tensor) -> Quadro:
+    """Uma tabela (n, d) de senoides, com a fórmula de cada coluna no cabeçalho."""
+    d = pe.shape[1]
     divisores = [f"{10000 ** (2 * i / d):.4g}".replace(".", ",") for i in range(d // 2)]
     colunas = [f"{f} pos/{v}" for v in divisores for f in ("sen", "cos")]
-    linhas = [[pos, *linha] for pos, linha in enumerate(senoides_a_mao(n, d))]
+    linhas = [[pos, *linha] for pos, linha in enumerate(pe.tolist())]
     return Quadro(
         f"As senoides à mão, d = {d}", {"pos": str} | dict.fromkeys(colunas, decimal), linhas
     )
-
-
-def conferir_senoides(d: int, n: int) -> list[Conferencia]:
-    """A tabela contra a conta à mão, as propriedades do artigo e a tabela de uma biblioteca."""
-    from transformers.models.xlm.modeling_xlm import create_sinusoidal_embeddings
-
-    exata = senoides(n, d, dtype=torch.float64)  # (n, d)
-    a_mao = torch.tensor(senoides_a_mao(n, d), dtype=torch.float64)
-    xlm = create_sinusoidal_embeddings(n, d, torch.empty(n, d))
-    linhas = [
-        Conferencia(
-            "contra a fórmula em Python puro", float((exata - a_mao).abs().max()), 0, 1e-12
-        ),
-        Conferencia(
-            "contra o XLM, no transformers", float((senoides(n, d) - xlm).abs().max()), 0, 1e-6
-        ),
-    ]
-    for k in (1, 7, 100):
-        M = posicoes.matriz_de_deslocamento(k, d)  # (d, d)
-        adiante = senoides(torch.arange(k, n + k), d, dtype=torch.float64)
-        erro = (exata @ M.T - adiante).abs().max()  # cada linha: M · PE(pos)
-        linhas.append(
-            Conferencia(f"M({k}) · PE(pos) = PE(pos + {k}), todo pos", float(erro), 0, 1e-9)
-        )
-    produtos = exata @ exata.T  # (n, n): PE(i) · PE(j)
-    i, j = torch.meshgrid(torch.arange(n), torch.arange(n), indexing="ij")
-    fechada = posicoes.produto_interno_por_distancia(torch.arange(n), d)[(i - j).abs()]
-    linhas.append(
-        Conferencia(
-            "PE(i) · PE(j) só depende de |i − j|", float((produtos - fechada).abs().max()), 0, 1e-9
-        )
-    )
-    return linhas
 
 
 def disposicoes(d: int, n: int) -> list[Conferencia]:
@@ -225,56 +133,47 @@ def disposicoes(d: int, n: int) -> list[Conferencia]:
     ]
 
 
-def ondas(d: int) -> Quadro:
-    """Comprimento de onda de alguns pares, do mais rápido ao mais lento."""
-    lambda_ = posicoes.comprimentos_de_onda(d).tolist()
-    quais = sorted({0, min(1, d // 2 - 1), d // 8, d // 4, 3 * d // 8, d // 2 - 1})
+def quadro_das_ondas(lambdas: Tensor) -> Quadro:
+    """Comprimento de onda (d/2,) de alguns pares, do mais rápido ao mais lento."""
+    pares = len(lambdas)
+    quais = sorted({0, min(1, pares - 1), pares // 4, pares // 2, 3 * pares // 4, pares - 1})
     colunas = {"par": str, "posições por volta": decimal, "voltas em 512": decimal}
-    linhas = [[i, lambda_[i], 512 / lambda_[i]] for i in quais]
-    return Quadro(f"Comprimentos de onda, d = {d}", colunas, linhas)
+    linhas = [[i, lambdas[i], 512 / lambdas[i]] for i in quais]
+    return Quadro(f"Comprimentos de onda, d = {2 * pares}", colunas, linhas)
 
 
-def alem_do_treino() -> str:
-    """O que está definido, o que se afirmou e o que se mediu além do comprimento de treino."""
+def proximas(pe: Tensor, posicao: int) -> Quadro:
+    """As seis posições de maior cosseno com `posicao`, na tabela de senoides (T, d)."""
+    # Toda linha tem a mesma norma, √(d/2): o cosseno é o produto interno sobre d/2.
+    cossenos = pe @ pe[posicao] / (pe.shape[1] / 2)  # (T, d) @ (d,) -> (T,)
+    # As duas à mesma distância empatam: vem antes a menor, e não a do arredondamento.
+    perto = cossenos.round(decimals=9).argsort(descending=True, stable=True)[1:7]  # (T,) -> (6,)
+    colunas, linhas = {"posição": str, "cosseno": decimal}, zip(perto, cossenos[perto], strict=True)
+    return Quadro(f"As mais próximas da posição {posicao}", colunas, list(linhas))
+
+
+def publicado() -> tuple[float, float, int]:
+    """A perplexidade do modelo senoidal de Press et al. (2021): no treino, depois, e em quantas."""
     arquivo = caminhos.DADOS / "extrapolacao" / "publicados.json"
-    press = json.loads(arquivo.read_text(encoding="utf-8"))["press"]
-    medido = next(linha for linha in press["linhas"] if linha["esquema"] == "senoidal")
-    antes, depois = decimal(medido["no_treino"], 2), decimal(medido["depois"], 2)
-    return (
-        "Além do treino. **Definido**: a senoide existe em qualquer posição. **Afirmado**: por isso o "
-        "modelo “poderia” extrapolar (Vaswani et al., 2017, seção 3.5). **Medido**: treinado em 512, "
-        f"vai de {antes} a {depois} de perplexidade em {medido['em']} (Press et al., 2021)."
-    )
-
-
-def proximas(d: int, T: int, posicao: int) -> Quadro:
-    """As posições de maior cosseno com `posicao`."""
-    perto = posicoes.posicoes_mais_proximas(senoides(T, d), posicao, 6)
-    colunas = {"posição": str, "cosseno": decimal}
-    return Quadro(f"As mais próximas da posição {posicao}", colunas, [list(p) for p in perto])
+    linhas = json.loads(arquivo.read_text(encoding="utf-8"))["press"]["linhas"]
+    linha = next(linha for linha in linhas if linha["esquema"] == "senoidal")
+    return linha["no_treino"], linha["depois"], linha["em"]
 
 
 # --------------------------------------------------------------------------- 6.3
 
 
-def formas(V: int, d: int, T: int, B: int, max_len: int) -> dict[str, tuple[int, ...]]:
-    """{etapa: forma}, lidas da própria camada enquanto ela roda."""
-    camada = CamadaDeEntrada(V, d, max_len).eval()
-    ids = torch.randint(V, (B, T), generator=gerador(0))
-    etapas = {
-        "ids": ids,
-        "E": camada.embeddings.tabela.weight,
-        "E[ids]": camada.embeddings.tabela(ids),
-        "E[ids] · √d": camada.embeddings(ids),
-        "PE": camada.posicoes.pe,
-        "PE[:T]": camada.posicoes.pe[:T],
-        "saída": camada(ids),
-    }
-    return {nome: tuple(tensor.shape) for nome, tensor in etapas.items()}
+def formas(
+    ids: Tensor, E: Tensor, buscadas: Tensor, escaladas: Tensor, PE: Tensor, T: int, saida: Tensor
+) -> dict[str, tuple[int, ...]]:
+    """{etapa da camada de entrada: forma}."""
+    etapas = {"ids": ids, "E": E, "E[ids]": buscadas, "E[ids] · √d": escaladas}
+    etapas |= {"PE": PE, "PE[:T]": PE[:T], "saída": saida}
+    return {nome: tuple(etapa.shape) for nome, etapa in etapas.items()}
 
 
-def quadro_das_formas(vistas: dict[str, tuple[int, ...]]) -> Quadro:
-    """As formas de `formas`, com o que cada etapa é."""
+def quadro_das_formas(formas: dict[str, tuple[int, ...]]) -> Quadro:
+    """A forma de cada etapa da camada de entrada, com o que cada uma é."""
     o_que = {
         "ids": "um número por token",
         "E": "a tabela de embeddings, |V| linhas",
@@ -284,26 +183,22 @@ def quadro_das_formas(vistas: dict[str, tuple[int, ...]]) -> Quadro:
         "PE[:T]": "as T primeiras; o lote vem por broadcasting",
         "saída": "a soma, depois do dropout",
     }
-    linhas = [[nome, str(forma), o_que[nome]] for nome, forma in vistas.items()]
     return Quadro(
         "As formas, lidas da camada enquanto roda",
         {"etapa": str, "forma": str, "o que é": str},
-        linhas,
+        [[nome, str(forma), o_que[nome]] for nome, forma in formas.items()],
     )
 
 
-def broadcasting(V: int, d: int, T: int, B: int) -> Conferencia:
-    """A soma com broadcasting contra três laços, elemento a elemento."""
-    camada = CamadaDeEntrada(V, d, T).eval()
-    ids = torch.randint(V, (B, T), generator=gerador(0))
-    saida, E, pe = camada(ids), camada.embeddings.tabela.weight, camada.posicoes.pe
-    pior = 0.0
+def em_lacos(E: Tensor, pe: Tensor, ids: Tensor) -> Tensor:
+    """E[ids] · √d + PE em três laços, elemento a elemento: (V, d), (n, d), (B, T) -> (B, T, d)."""
+    (B, T), d = ids.shape, E.shape[1]
+    soma = torch.empty(B, T, d, dtype=torch.float64)
     for b in range(B):
         for t in range(T):
             for i in range(d):
-                certo = E[ids[b, t], i].item() * math.sqrt(d) + pe[t, i].item()
-                pior = max(pior, abs(saida[b, t, i].item() - certo))
-    return Conferencia(f"broadcasting contra três laços (B, T, d = {B}, {T}, {d})", pior, 0, 1e-5)
+                soma[b, t, i] = E[ids[b, t], i].item() * math.sqrt(d) + pe[t, i].item()
+    return soma
 
 
 def dropout_medido(p: float, semente: int) -> list[Conferencia]:
@@ -314,13 +209,11 @@ def dropout_medido(p: float, semente: int) -> list[Conferencia]:
     treinando = camada.train()(x)
     vivos = treinando != 0
     razao = (treinando[vivos] / avaliando[vivos]).mean()
+    duas_passadas = maior(camada.eval()(x), avaliando)
     return [
         Conferencia("treino: fração zerada", float((~vivos).float().mean()), p, 0.01),
         Conferencia("treino: quanto crescem os que ficam", float(razao), 1 / (1 - p), 1e-4),
-        Conferencia(
-            "avaliação: diferença entre duas passadas",
-            float((camada.eval()(x) - avaliando).abs().max()),
-        ),
+        Conferencia("avaliação: diferença entre duas passadas", duas_passadas),
     ]
 
 
@@ -365,22 +258,12 @@ def buffers(d: int) -> Quadro:
     )
 
 
-def erro_das_frequencias(d: int, forma: str) -> float:
-    """Maior erro relativo das frequências em float32, numa das formas, contra float64."""
-    exata = posicoes.frequencias(d)
-    f = posicoes.frequencias_em(d, torch.float32, forma).double()
-    return float(((f - exata) / exata).abs().max())
-
-
-def quadro_das_frequencias(d: int) -> Quadro:
-    """As duas formas de `erro_das_frequencias`."""
-    nomes = {
-        "potencia": "1/10000^(2i/d), direta",
-        "exp_log": "exp(−2i/d · ln 10000), a do capítulo",
-    }
-    linhas = [[nome, erro_das_frequencias(d, forma)] for forma, nome in nomes.items()]
+def quadro_das_frequencias(d: int, potencia: float, exp_log: float) -> Quadro:
+    """O maior erro relativo das frequências em float32, nas duas formas de escrevê-las."""
+    nomes = ("1/10000^(2i/d), direta", "exp(−2i/d · ln 10000), a do capítulo")
     colunas = {"como": str, "maior erro relativo": cientifico}
-    return Quadro(f"Frequências em float32, d = {d}", colunas, linhas)
+    linhas = zip(nomes, (potencia, exp_log), strict=True)
+    return Quadro(f"Frequências em float32, d = {d}", colunas, list(linhas))
 
 
 PRECISOES = {
@@ -396,21 +279,25 @@ def ou_nao_cabe(erro: float) -> str:
     return "não cabe" if math.isnan(erro) else cientifico(erro)
 
 
-def precisao_por_posicao(d: int, quais: list[int], janela: int = 64) -> Quadro:
-    """O erro da tabela em cada uma das PRECISOES: o pior das `janela` posições até cada uma.
+def precisao_por_posicao(d: int, quais: list[int], janela: int = 64) -> dict[str, list[float]]:
+    """{precisão: o maior erro da tabela, nas `janela` posições até cada uma de `quais`}.
 
     NaN quer dizer que a posição nem cabe no tipo.
     """
-    linhas = []
+    erros = {nome: [] for nome in PRECISOES}
     for pos in quais:
         trecho = torch.arange(max(0, pos - janela + 1), pos + 1)
         exata = senoides(trecho, d, dtype=torch.float64)
-        erros = []
-        for tipo, forma in PRECISOES.values():
+        for nome, (tipo, forma) in PRECISOES.items():
             erro = (posicoes.senoides_em(trecho, d, tipo, forma).double() - exata).abs()
-            erros.append(float(erro.max()))  # max de quem tem NaN é NaN
-        linhas.append([pos, *erros])
-    colunas = {"posição": inteiro} | dict.fromkeys(PRECISOES, ou_nao_cabe)
+            erros[nome].append(float(erro.max()))  # max de quem tem NaN é NaN
+    return erros
+
+
+def quadro_da_precisao(quais: list[int], erros: dict[str, list[float]]) -> Quadro:
+    """Os erros de `precisao_por_posicao`, uma posição por linha."""
+    colunas = {"posição": inteiro} | dict.fromkeys(erros, ou_nao_cabe)
+    linhas = list(zip(quais, *erros.values(), strict=True))
     return Quadro("O erro da tabela pronta, posição a posição", colunas, linhas)
 
 
@@ -460,98 +347,68 @@ def enganos() -> list[str]:
 # --------------------------------------------------------------------------- 6.5
 
 
-def trocar_dois(palavras: list[str], a: int, b: int, d: int, semente: int) -> Quadro:
-    """O exercício do capítulo, com números: trocam-se as palavras das posições `a` e `b`.
+class Troca(NamedTuple):
+    """O exercício do capítulo: as duas frases como bolsas, e lugar a lugar, com a posição somada."""
 
-    A entrada é embedding · √d + posição, da `CamadaDeEntrada` recém-sorteada.
-    """
+    bolsa_sem: float
+    bolsa_com: float
+    parados: float  # nos lugares que não trocaram
+    mesma_palavra: float  # a mesma palavra num lugar e no outro
+
+
+def trocar_dois(palavras: list[str], a: int, b: int, d: int, semente: int) -> Troca:
+    """Trocam-se as palavras das posições `a` e `b`, numa `CamadaDeEntrada` recém-sorteada."""
     torch.manual_seed(semente)
     unicas = list(dict.fromkeys(palavras))
-    ids = torch.tensor([[unicas.index(p) for p in palavras]])
-    trocados = ids[:, permutacao.troca(len(palavras), a, b)]
     camada = CamadaDeEntrada(len(unicas), d, len(palavras)).eval()
-    so_token = camada.embeddings(ids)[0].detach(), camada.embeddings(trocados)[0].detach()
-    com_pos = camada(ids)[0].detach(), camada(trocados)[0].detach()
+    ids = torch.tensor([[unicas.index(p) for p in palavras]])  # (1, T)
+    duas = ids, ids[:, permutacao.troca(len(palavras), a, b)]
+    sem = [camada.embeddings(ordem)[0].detach() for ordem in duas]  # 2 de (T, d)
+    com = [camada(ordem)[0].detach() for ordem in duas]  # 2 de (T, d)
     parado = [i for i in range(len(palavras)) if i not in (a, b)]
-    linhas = [
-        ["sem posição, as frases como bolsas", permutacao.mesma_bolsa(*so_token)],
-        ["com posição, as frases como bolsas", permutacao.mesma_bolsa(*com_pos)],
-        [
-            "com posição, nos lugares que não trocaram",
-            float((com_pos[0] - com_pos[1])[parado].abs().max()),
-        ],
-        [
-            f"com posição, “{palavras[a]}” na posição {a} e na {b}",
-            float((com_pos[0][a] - com_pos[1][b]).norm()),
-        ],
-    ]
+    return Troca(
+        permutacao.mesma_bolsa(*sem),
+        permutacao.mesma_bolsa(*com),
+        maior(com[0][parado], com[1][parado]),
+        float((com[0][a] - com[1][b]).norm()),
+    )
+
+
+def quadro_da_troca(palavras: list[str], a: int, b: int, troca: Troca) -> Quadro:
+    """O que `trocar_dois` mediu."""
+    nomes = (
+        "sem posição, as frases como bolsas",
+        "com posição, as frases como bolsas",
+        "com posição, nos lugares que não trocaram",
+        f"com posição, “{palavras[a]}” na posição {a} e na {b}",
+    )
     titulo = f"O exercício: “{palavras[a]}” e “{palavras[b]}” trocam de lugar"
+    linhas = list(zip(nomes, troca, strict=True))
     return Quadro(titulo, {"o que se compara": str, "distância": decimal}, linhas)
 
 
-def sem_posicao(modelo, texto: str, ordens: list[str]) -> list:
-    """Tira as posições do modelo (RoPE parado, ou wpe zerada) e mede a perda e as duas ordens.
-
-    As duas ordens ganham o mesmo ponto no fim, para que a última posição tenha o mesmo token
-    nas duas; o que se compara é a previsão que vem depois dele.
-
-    Argumentos:
-        modelo: um `modelos.Modelo` com o corpo inteiro.
-    Devolve:
-        a linha de `quadro_sem_posicao`.
-    """
-    lm, tok = modelo.completo(), modelo.tokenizador
-    tem_wpe = modelo.wpe is not None
-    tirar = (
-        posicoes_no_modelo.wpe_trocada(lm)
-        if tem_wpe
-        else posicoes_no_modelo.rope_trocado(lm, parado=True)
-    )
+def sem_posicao(modelo: Modelo) -> posicoes_no_modelo.SemPosicao:
+    """`posicoes_no_modelo.sem_posicao`, com o trecho e a frase da língua que o modelo lê."""
+    tok = modelo.tokenizador
+    lingua = listas.palavras_para(tok).idioma
     # Janelas que cabem na wpe; o SmolLM2 leria tudo de uma vez, mas a comparação é a mesma.
-    janelas = torch.tensor(tok.ids(texto)).split(modelo.n_ctx or 256)
-    frases = [torch.tensor(tok.ids(o + ".")) for o in ordens]
-
-    def entre_as_ordens() -> float:
-        p, q = (posicoes_no_modelo.ler(lm, f).log_probs[-1].exp() for f in frases)  # 2 de (V,)
-        return float((p - q).abs().sum() / 2)
-
-    com, ordens_com = posicoes_no_modelo.ler_em_janelas(lm, janelas), entre_as_ordens()
-    with tirar:
-        c, ordens_sem = (
-            posicoes_no_modelo.comparar(com, posicoes_no_modelo.ler_em_janelas(lm, janelas)),
-            entre_as_ordens(),
-        )
-    como = "wpe zerada" if tem_wpe else "posições iguais"
-    return [
-        modelo.nome,
-        como,
-        c.perda_antes,
-        c.perda_depois,
-        c.variacao_total,
-        ordens_com,
-        ordens_sem,
-    ]
+    janelas = torch.tensor(tok.ids(textos.trecho(lingua))).split(modelo.n_ctx or 256)
+    # O mesmo ponto no fim: compara-se a previsão que vem depois dele.
+    duas = [torch.tensor(tok.ids(ordem + ".")) for ordem in textos.ordens(lingua)]
+    return posicoes_no_modelo.sem_posicao(modelo.completo(), janelas, duas)
 
 
-def quadro_sem_posicao(linhas: list[list]) -> Quadro:
-    """O que `sem_posicao` mediu, um modelo por linha."""
+def quadro_sem_posicao(medidos: dict[str, posicoes_no_modelo.SemPosicao]) -> Quadro:
+    """O que `sem_posicao` mediu em cada modelo {nome: medida}."""
+    porcentos = ("previsão que muda", "duas ordens, com", "duas ordens, sem")
     colunas = {"modelo": str, "como": str, "perda com": decimal, "perda sem": decimal}
-    colunas |= dict.fromkeys(
-        ("previsão que muda", "duas ordens, com", "duas ordens, sem"), porcento
-    )
+    linhas = [
+        [nome, m.como, m.mudanca.perda_antes, m.mudanca.perda_depois, m.mudanca.variacao_total,
+         m.ordens_com, m.ordens_sem]
+        for nome, m in medidos.items()
+    ]  # fmt: skip
+    colunas |= dict.fromkeys(porcentos, porcento)
     return Quadro("Tirar as posições de um modelo treinado", colunas, linhas)
-
-
-def frase_sem_posicao(linhas: list[list]) -> str:
-    """O que notar em `quadro_sem_posicao`, com os números dele."""
-    partes = [
-        f"no {nome} a perda vai de {decimal(com, 2)} a {decimal(sem, 2)}"
-        for nome, _, com, sem, *_ in linhas
-    ]
-    return (
-        f"{'; '.join(partes)}. As porcentagens são variação total: a parte de uma previsão que não "
-        "está na outra. Sem posição as duas ordens ainda diferem: a máscara causal deixa a ordem vazar."
-    )
 
 
 def quadro_dos_esquemas() -> Quadro:

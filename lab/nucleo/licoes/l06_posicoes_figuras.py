@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from nucleo.base.caderno import Quadro
 from nucleo.base.graficos import AZUL, CEU, CORES, PRETO, TRACOS, VERMELHO, estilo, folha
 from nucleo.contas import posicoes, rope
 
@@ -19,26 +18,22 @@ def _folha(largura: float, altura: float, **extra) -> Figure:
     return folha(largura, altura, **extra)
 
 
-def equilibrio(quadro: Quadro) -> Figure:
-    """As normas do quadro de mesmo nome em barras, com a da posição marcada."""
-    nomes = [
-        f"{inicio}{',  × √d' if vezes == 'sim' else ''}" for inicio, vezes, *_ in quadro.linhas
-    ]
+def equilibrio(normas: dict[tuple[str, str], float], posicao: float) -> Figure:
+    """{(início das linhas, se multiplica por √d): norma do token} em barras, com a da posição."""
+    nomes = [f"{inicio}{',  × √d' if vezes == 'sim' else ''}" for inicio, vezes in normas]
     with estilo({"axes.grid.axis": "x"}):
         figura = _folha(11.5, 4.8)
         eixo = figura.subplots()
-        normas = [linha[2] for linha in quadro.linhas]
-        eixo.barh(nomes, normas, color=AZUL)
-        for y, norma in enumerate(normas):
+        eixo.barh(nomes, list(normas.values()), color=AZUL)
+        for y, norma in enumerate(normas.values()):
             eixo.text(norma * 1.08, y, _curto(norma), va="center", fontsize=15)
-        posicao = quadro.linhas[0][3]
         eixo.axvline(posicao, color=VERMELHO, linestyle="--")
         eixo.text(
             posicao * 1.05, -0.72, f"posição: {_curto(posicao)}", color=VERMELHO, weight="bold"
         )
         eixo.set_xscale("log")
         eixo.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1.000"])
-        eixo.set_xlim(0.5, 3 * max(normas))
+        eixo.set_xlim(0.5, 3 * max(normas.values()))
         eixo.invert_yaxis()
         eixo.set(xlabel="norma média do token (escala logarítmica)")
         figura.suptitle("Quanto o token pesa ao lado da posição", fontsize=18, weight="bold")
@@ -116,7 +111,7 @@ def distancia(d: int, ate: int) -> Figure:
 
 
 def fluxo(formas: dict[str, tuple[int, ...]]) -> Figure:
-    """O caminho de um lote até o primeiro bloco, com as formas de `experimentos_06.formas`."""
+    """O caminho de um lote até o primeiro bloco, com a forma de cada etapa."""
     formas = {nome: str(forma) for nome, forma in formas.items()}
     caixas = {  # chave: (x, y, rótulo, cor)
         "texto": (0.0, 2, "texto", "#EEEEEE"),
@@ -179,14 +174,14 @@ def fluxo(formas: dict[str, tuple[int, ...]]) -> Figure:
     return figura
 
 
-def precisao(quadro: Quadro) -> Figure:
-    """O quadro de `precisao_por_posicao` em escala logarítmica; onde a conta dá NaN, um ×."""
-    x, *colunas = np.array(quadro.linhas, dtype=float).T  # (n, 1 + tipos) -> tipos + 1 de (n,)
-    erros = dict(zip(list(quadro.colunas)[1:], colunas, strict=True))
+def precisao(quais: list[int], erros: dict[str, list[float]]) -> Figure:
+    """O erro de cada precisão em cada posição, em escala logarítmica; onde a conta dá NaN, um ×."""
+    x = np.array(quais, dtype=float)
     with estilo():
         figura = _folha(11, 6.5)
         eixo = figura.subplots()
-        for n, (nome, y) in enumerate(erros.items()):
+        for n, (nome, serie) in enumerate(erros.items()):
+            y = np.array(serie)
             eixo.loglog(
                 x, y, color=CORES[n], linestyle=TRACOS[n], marker="o", markersize=5, label=nome
             )

@@ -1,7 +1,4 @@
-"""Os experimentos da seção 6.6 da lição 06: RoPE, pareamentos e contexto esticado.
-
-Continua `experimentos_06`: cada função mede uma coisa e devolve um quadro ou conferências.
-"""
+"""O que é grande demais para a seção 6.6 da lição 06: o giro num modelo de verdade, e as receitas de esticar."""
 
 from __future__ import annotations
 
@@ -14,14 +11,12 @@ from nucleo.base.caderno import Conferencia, Quadro
 from nucleo.base.unidades import decimal, inteiro, porcento
 from nucleo.contas import escalonamento, posicoes, posicoes_no_modelo, rope
 from nucleo.contas.escalonamento import Escalonamento
-from nucleo.licoes.l06_posicoes import gerador, ou_nao_cabe
+from nucleo.contas.posicoes_no_modelo import Mudanca, TextoLido, comparar, config_llama, ler
+from nucleo.licoes.l06_posicoes import ou_nao_cabe
 
-# --------------------------------------------------------------------------- girar
 
-
-def brinquedo(n: int) -> Quadro:
-    """O vetor (1, 0, 1, 0) nas posições 0 … n − 1, girado pela forma lenta."""
-    girados = rope.rope_lento(torch.tensor([[1.0, 0.0, 1.0, 0.0]]).expand(n, 4))  # (n, 4)
+def quadro_do_brinquedo(girados: Tensor) -> Quadro:
+    """(n, 4): o vetor (1, 0, 1, 0) girado nas posições 0 … n − 1."""
     return Quadro(
         "O vetor (1, 0, 1, 0) girado: o par 0 anda 1 rad por posição; o par 1, 0,01",
         {"pos": str} | dict.fromkeys(("x₀", "x₁", "x₂", "x₃"), decimal),
@@ -29,57 +24,21 @@ def brinquedo(n: int) -> Quadro:
     )
 
 
-def conferir_rope(d: int, T: int, semente: int) -> list[Conferencia]:
-    """RoPE contra a forma lenta, contra o transformers e contra o que ele promete."""
-    from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as gptj
-    from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
-    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
-
-    q = torch.randn(1, 2, T, d, generator=gerador(semente))  # (B, H, T, d)
-    exato, p = q.double(), rope.permutacao_para_metades(d)
-    inter, metades = rope.rope(exato), rope.rope(exato, pareamento="metades")
-    lento = [rope.rope_lento(exato, pareamento=nome) for nome in rope.PAREAMENTOS]
-    llama = LlamaRotaryEmbedding(config_llama(d))(q, torch.arange(T)[None])
-    sen, cos = create_sinusoidal_positions(T, d).chunk(2, -1)
-    M = mapa_qk(d, T, semente)
-    # (o que, nosso, o outro, tolerância); as bibliotecas fazem o ângulo em float32.
-    pares = [
-        ("intercalado: rápido contra o lento", inter, lento[0], 1e-12),
-        ("metades: rápido contra o lento", metades, lento[1], 1e-12),
-        ("metades contra o Llama", metades, apply_rotary_pos_emb(q, q, *llama)[0], 1e-5),
-        ("intercalado contra o GPT-J", inter.transpose(1, 2), gptj(q.transpose(1, 2), sen[None], cos[None]), 1e-5),
-        ("permutar leva um ao outro", inter[..., p], rope.rope(exato[..., p], pareamento="metades"), 1e-12),
-        ("a norma não muda", inter.norm(dim=-1), exato.norm(dim=-1), 1e-12),
-        ("q·k de (m + 1, n + 1) e de (m, n)", M[1:, 1:], M[:-1, :-1], 1e-9),
-    ]  # fmt: skip
-    return [
-        Conferencia(nome, float((a - b).abs().max()), 0, tolerancia)
-        for nome, a, b, tolerancia in pares
-    ]
-
-
-def mapa_qk(d: int, T: int, semente: int) -> Tensor:
-    """(T, T): (R_m q) · (R_n k) para UM q e UM k sorteados, em todas as posições m e n.
-
-    k é q com um pouco de ruído: consulta e chave que combinam, para o pico ficar à vista.
-    """
-    q, ruido = torch.randn(2, d, generator=gerador(semente)).double() / d**0.25
-    k = q + ruido / 2
-    Q, K = rope.rope(q.expand(T, d)), rope.rope(k.expand(T, d))  # (d,) -> (T, d)
-    return Q @ K.T  # (T, d) @ (d, T) -> (T, T)
-
-
-def config_llama(d: int, maximo: int = 2048, **rope_parameters):
-    """Um LlamaConfig do transformers que só serve para pedir as frequências."""
-    from transformers import LlamaConfig
-
-    return LlamaConfig(
-        hidden_size=d,
-        num_attention_heads=1,
-        head_dim=d,
-        max_position_embeddings=maximo,
-        rope_parameters={"rope_type": "default", "rope_theta": posicoes.BASE} | rope_parameters,
+def quadro_da_distancia(mapa: Tensor) -> Quadro:
+    """q·k (T, T) a algumas distâncias m − n, com a chave em três lugares."""
+    chaves = (0, 20, 40)
+    return Quadro(
+        "O mesmo q e o mesmo k: q·k à mesma distância, em três lugares",
+        {"m − n": str} | dict.fromkeys((f"n = {n}" for n in chaves), decimal),
+        [[k, *(mapa[n + k, n] for n in chaves)] for k in (0, 1, 2, 5, 10, 20)],
     )
+
+
+def quadro_das_voltas(voltas: dict[int, float], d: int) -> Quadro:
+    """{base: em quantas posições o par mais lento dá uma volta}."""
+    titulo = f"Uma volta do par mais lento, d = {d}"
+    linhas = [[base, round(posicoes_)] for base, posicoes_ in voltas.items()]
+    return Quadro(titulo, {"base": inteiro, "posições": inteiro}, linhas)
 
 
 def angulos_em_meia_precisao(d: int, quais: list[int]) -> Quadro:
@@ -98,21 +57,16 @@ def angulos_em_meia_precisao(d: int, quais: list[int]) -> Quadro:
     return Quadro("O ângulo feito em cada tipo: maior erro do cosseno", colunas, linhas)
 
 
-def voltas_lentas(d: int, bases: tuple[float, ...]) -> Quadro:
-    """Em quantas posições o par mais lento dá uma volta, para cada base."""
-    linhas = [[int(base), round(rope.volta_mais_lenta(d, base))] for base in bases]
-    titulo = f"Uma volta do par mais lento, d = {d}"
-    return Quadro(titulo, {"base": inteiro, "posições": inteiro}, linhas)
-
-
 # --------------------------------------------------------------------------- num modelo de verdade
 
 
 class NoModelo(NamedTuple):
-    """O RoPE dentro de um modelo de verdade."""
+    """O RoPE dentro de um modelo de verdade: o da biblioteca, e o que mudou com cada um dos nossos."""
 
-    conferencias: list[Conferencia]
-    perdas: Quadro
+    original: TextoLido
+    nosso: Mudanca  # em metades, o pareamento dos pesos
+    misturado: Mudanca  # intercalado, com os pesos de metades
+    desfeito: Mudanca  # intercalado, com q e k permutados
 
 
 def dentro_do_modelo(modelo, texto: str) -> NoModelo:
@@ -123,37 +77,52 @@ def dentro_do_modelo(modelo, texto: str) -> NoModelo:
     """
     lm = modelo.completo()
     ids = torch.tensor(modelo.tokenizador.ids(texto))
-    original = posicoes_no_modelo.ler(lm, ids)
+    original = ler(lm, ids)
     with posicoes_no_modelo.rope_trocado(lm):
-        nosso = posicoes_no_modelo.comparar(original, posicoes_no_modelo.ler(lm, ids))
+        nosso = comparar(original, ler(lm, ids))
     with posicoes_no_modelo.rope_trocado(lm, "intercalado"):
-        misturado = posicoes_no_modelo.comparar(original, posicoes_no_modelo.ler(lm, ids))
+        misturado = comparar(original, ler(lm, ids))
     with (
         posicoes_no_modelo.projecoes_permutadas(lm),
         posicoes_no_modelo.rope_trocado(lm, "intercalado"),
     ):
-        desfeito = posicoes_no_modelo.comparar(original, posicoes_no_modelo.ler(lm, ids))
+        desfeito = comparar(original, ler(lm, ids))
+    return NoModelo(original, nosso, misturado, desfeito)
+
+
+def conferir_no_modelo(la: NoModelo) -> list[Conferencia]:
+    """O nosso RoPE, e o intercalado com os pesos permutados: as log-probabilidades não mudam."""
     # float32 atravessando 30 camadas: o ruído de uma conta em outra ordem fica abaixo de 1e-3.
-    conferencias = [
-        Conferencia("nosso RoPE no lugar do da biblioteca", nosso.maior_diferenca, 0, 1e-3),
-        Conferencia("intercalado, com q e k permutados", desfeito.maior_diferenca, 0, 1e-3),
+    return [
+        Conferencia("nosso RoPE no lugar do da biblioteca", la.nosso.maior_diferenca, 0, 1e-3),
+        Conferencia("intercalado, com q e k permutados", la.desfeito.maior_diferenca, 0, 1e-3),
     ]
-    linhas = [["o da biblioteca", original.perda, 1.0]]
-    linhas += [
-        [nome, c.perda_depois, c.mesma_resposta]
-        for nome, c in (
-            ("o nosso, em metades", nosso),
-            ("o nosso, intercalado (errado)", misturado),
-            ("intercalado, com q e k permutados", desfeito),
-        )
-    ]
+
+
+def quadro_dos_pareamentos(nome: str, la: NoModelo) -> Quadro:
+    """A perda e a fração de respostas iguais com cada RoPE."""
+    trocas = {
+        "o nosso, em metades": la.nosso,
+        "o nosso, intercalado (errado)": la.misturado,
+        "intercalado, com q e k permutados": la.desfeito,
+    }
+    linhas = [["o da biblioteca", la.original.perda, 1.0]]
+    linhas += [[troca, m.perda_depois, m.mesma_resposta] for troca, m in trocas.items()]
     colunas = {"o RoPE": str, "perda": decimal, "mesma resposta": porcento}
-    return NoModelo(
-        conferencias, Quadro(f"{modelo.nome}: misturar os pareamentos", colunas, linhas)
-    )
+    return Quadro(f"{nome}: misturar os pareamentos", colunas, linhas)
 
 
 # --------------------------------------------------------------------------- esticar
+
+
+def quadro_das_encolhidas(encolhidas: Tensor, angulos: Tensor, treino: int) -> Quadro:
+    """Posições (n,) encolhidas, e os ângulos (n, d/2) do par mais rápido e do mais lento."""
+    quais = (1, 2, treino, len(encolhidas) - 1)
+    return Quadro(
+        "Interpolação linear: cada posição encolhida, e o ângulo que ela passa a ter",
+        {"posição": inteiro, "encolhida": decimal, "par 0": decimal, "último par": decimal},
+        [[p, encolhidas[p], angulos[p, 0], angulos[p, -1]] for p in quais],
+    )
 
 
 class Receita(NamedTuple):
