@@ -81,9 +81,8 @@ EPS32, EPS64 = np.finfo(np.float32).eps, np.finfo(np.float64).eps  # 1,2e-7 e 2,
 
 def difere(nome, a, b, tolerancia):
     """A maior diferença entre duas contas da mesma coisa, para `aula.comparar`."""
-    return Conferencia(
-        nome, float(np.abs(np.asarray(a) - np.asarray(b)).max()), 0.0, float(tolerancia)
-    )
+    pior = np.abs(np.asarray(a) - np.asarray(b)).max()
+    return Conferencia(nome, float(pior), 0.0, float(tolerancia))
 
 
 def novo_treino(forma, fita, passos, lote, vocabulario, semente, amarrado=True, taxa=3e-3):
@@ -113,10 +112,8 @@ if aula.secao(1):
     # Um passo de treino, por dentro. A perda é −log p do token que veio: de três, veio o último.
     logits = np.array([2.0, 1.0, 3.0])  # (V,)
     log_p = logits - np.log(np.exp(logits).sum())  # log_softmax: (V,) - () -> (V,)
-    contas = (
-        f"o modelo lhe dava p = {decimal(np.exp(log_p[2]), 2)}, e a perda é {decimal(-log_p[2], 2)}"
-    )
-    aula.diga(f"Brinquedo: o token que veio tinha o maior logit; {contas}.")
+    p, perda = decimal(np.exp(log_p[2]), 2), decimal(-log_p[2], 2)
+    aula.diga(f"Brinquedo: ao token que veio o modelo dava p = {p}, e a perda é {perda}.")
     # O AdamW guarda a média do gradiente (m) e a do quadrado dele (v), e anda m / √v: todos os
     # números andam parecido. Aqui a perda é ½‖w − alvo‖², e o gradiente, w − alvo.
     w, alvo, taxa, b1, b2, decai = np.array([1.0, -2.0]), np.array([0.0, 1.0]), 0.1, 0.9, 0.99, 0.1
@@ -300,15 +297,15 @@ if aula.secao(2):
     da_entrada, da_saida = torch.autograd.grad(tr.perda(duas, caminhos.x, caminhos.y), soltas)
     amarrada = [um.transformer.wte.weight]  # (V, d)
     (tudo,) = torch.autograd.grad(tr.perda(um, caminhos.x, caminhos.y), amarrada)  # (V, d)
-    cosseno = (da_entrada * da_saida).sum() / (da_entrada.norm() * da_saida.norm())  # (V, d) -> ()
     dois = tr.dois_caminhos(um, caminhos.x, caminhos.y)
+    e, s = dois.entrada.astype(np.float64), dois.saida.astype(np.float64)  # (V, d), (V, d)
+    cosseno = (e * s).sum() / np.sqrt((e * e).sum() * (s * s).sum())  # (V, d) -> ()
     folga = caminhos.x.numel() * EPS32 * float((da_entrada.abs() + da_saida.abs()).max())
     contas += [
         difere("GPT-2: entrada + saída", da_entrada + da_saida, tudo, folga),
         difere("GPT-2: a entrada, contra a forma rápida", da_entrada, dois.entrada, folga),
         difere("GPT-2: a saída, contra a forma rápida", da_saida, dois.saida, folga),
-        # Um produto de V·d números, em blocos: ninguém soma mais que V · eps do tamanho das normas.
-        difere("GPT-2: o cosseno entre as duas", cosseno, dois.cosseno, len(tudo) * EPS32),
+        difere("GPT-2: o cosseno entre as duas", cosseno, dois.cosseno, e.size * EPS64),
     ]
     aula.comparar("2_a_mao", "A matriz solta em duas contra a amarrada", contas)
     aula.codigo(tr.dois_caminhos)
