@@ -298,11 +298,14 @@ if aula.secao(2):
     amarrada = [um.transformer.wte.weight]  # (V, d)
     (tudo,) = torch.autograd.grad(tr.perda(um, caminhos.x, caminhos.y), amarrada)  # (V, d)
     dois = tr.dois_caminhos(um, caminhos.x, caminhos.y)
+    e, s = dois.entrada.astype(np.float64), dois.saida.astype(np.float64)  # (V, d), (V, d)
+    cosseno = (e * s).sum() / np.sqrt((e * e).sum() * (s * s).sum())  # (V, d) -> ()
     folga = caminhos.x.numel() * EPS32 * float((da_entrada.abs() + da_saida.abs()).max())
     contas += [
         difere("GPT-2: entrada + saída", da_entrada + da_saida, tudo, folga),
         difere("GPT-2: a entrada, contra a forma rápida", da_entrada, dois.entrada, folga),
         difere("GPT-2: a saída, contra a forma rápida", da_saida, dois.saida, folga),
+        difere("GPT-2: o cosseno entre as duas", cosseno, dois.cosseno, e.size * EPS64),
     ]
     aula.comparar("2_a_mao", "A matriz solta em duas contra a amarrada", contas)
     aula.codigo(tr.dois_caminhos)

@@ -559,14 +559,16 @@ def dois_caminhos(modelo, x: torch.Tensor, y: torch.Tensor) -> DoisCaminhos:
     valor = F.cross_entropy(logits.flatten(0, 1), y.flatten())
     g_entrada, g_saida = torch.autograd.grad(valor, [entrada, saida])
     modelo.train(treinando)
-    norma_e, norma_s = float(g_entrada.norm()), float(g_saida.norm())
+    # Em float64: são V·d parcelas, e em float32 a soma delas erraria na terceira casa.
+    e, s = g_entrada.double(), g_saida.double()
+    norma_e, norma_s = float(e.norm()), float(s.norm())
     return DoisCaminhos(
         perda=valor.item(),
         entrada=g_entrada.numpy(),
         saida=g_saida.numpy(),
         norma_entrada=norma_e,
         norma_saida=norma_s,
-        cosseno=float((g_entrada * g_saida).sum()) / (norma_e * norma_s),
+        cosseno=float((e * s).sum()) / (norma_e * norma_s),
         linhas_entrada=int((g_entrada != 0).any(dim=1).sum()),
         linhas_saida=int((g_saida != 0).any(dim=1).sum()),
     )
