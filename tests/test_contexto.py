@@ -12,8 +12,7 @@ import pytest
 
 from conftest import RAIZ, erro_gentil, ler_csv, licao_pronta, rodar_dentro
 from nucleo.base.erros import ErroDoUsuario
-from nucleo.contas import sentidos as contexto
-from nucleo.contas import vetores
+from nucleo.contas import sentidos, vetores
 from nucleo.licoes import l02_contexto as exp
 from nucleo.modelos import estados, fontes, frases
 from nucleo.modelos.fontes import Modelo
@@ -96,9 +95,9 @@ def test_as_frases_sao_bem_feitas(idioma):
     sentidos têm a palavra em lugares parecidos, para a posição não fazer o papel do sentido."""
     d = json.loads((RAIZ / "data" / "frases" / f"{idioma}.json").read_text("utf-8"))
     assert d["principal"] in d["palavras"] and len(d["palavras"]) >= 3
-    for palavra, sentidos in d["palavras"].items():
-        todas = [f for s in sentidos.values() for f in s]
-        assert len(sentidos) == 2 and min(map(len, sentidos.values())) >= 8
+    for palavra, frases_de in d["palavras"].items():
+        todas = [f for s in frases_de.values() for f in s]
+        assert len(frases_de) == 2 and min(map(len, frases_de.values())) >= 8
         assert len(set(todas)) == len(todas)
         antes, lugares = set(), []
         for f in todas:
@@ -107,7 +106,7 @@ def test_as_frases_sao_bem_feitas(idioma):
             lugares.append(partes.index(palavra))
             antes.add(partes[lugares[-1] - 1])
         assert len(antes) == 1 and min(lugares) >= 4
-        n = len(next(iter(sentidos.values())))
+        n = len(next(iter(frases_de.values())))
         assert abs(np.mean(lugares[:n]) - np.mean(lugares[n:])) < 1.6
 
 
@@ -139,11 +138,11 @@ def acertos_ingenuos(X, rotulos):
 def test_separacao_e_centroide_contra_lacos(sorteio, rotulos):
     rotulos = np.array(rotulos)
     X = sorteio.standard_normal((3, len(rotulos), 6)) + rotulos[None, :, None] * 0.4
-    K = contexto.cossenos(X)
+    K = sentidos.cossenos(X)
     for c in range(3):
         assert K[c] == pytest.approx(vetores_cossenos(X[c]), abs=1e-12)
     outras = np.stack([rotulos, sorteio.permutation(rotulos)])
-    lacunas, acertos = contexto.separacao(K, outras), contexto.acertos_do_centroide(K, outras)
+    lacunas, acertos = sentidos.separacao(K, outras), sentidos.acertos_do_centroide(K, outras)
     assert lacunas.shape == acertos.shape == (2, 3)
     for s, r in enumerate(outras):
         for c in range(3):
@@ -156,23 +155,17 @@ def vetores_cossenos(X):
 
 
 @pytest.mark.unit
-def test_um_sentido_com_uma_frase_so_nao_tem_centroide():
-    with pytest.raises(ValueError, match="pelo menos 2"):
-        contexto.acertos_do_centroide(np.eye(3)[None], np.array([[0, 0, 1]]))
-
-
-@pytest.mark.unit
 def test_p_de_embaralhos_contra_a_enumeracao_de_todas_as_rotulagens(sorteio):
     rotulos = np.array([0, 0, 0, 0, 1, 1, 1, 1])
     X = sorteio.standard_normal((1, 8, 4)) + rotulos[None, :, None] * 0.6
-    K = contexto.cossenos(X)
+    K = sentidos.cossenos(X)
     medida = lacuna_ingenua(K[0], rotulos)
     todas = [
         lacuna_ingenua(K[0], np.isin(np.arange(8), quais))
         for quais in itertools.combinations(range(8), 4)
     ]
     exato = np.mean(np.array(todas) >= medida - 1e-9)
-    p = contexto.provar(K, rotulos, 4000, 1).p[0]
+    p = sentidos.provar(K, rotulos, 4000, 1).p[0]
     # 4 desvios de uma proporção em 4000 sorteios.
     assert p == pytest.approx(exato, abs=4 * (exato * (1 - exato) / 4000) ** 0.5 + 1 / 4000)
 
@@ -181,7 +174,7 @@ def test_p_de_embaralhos_contra_a_enumeracao_de_todas_as_rotulagens(sorteio):
 def test_onde_tudo_e_igual_nada_separa():
     X = np.tile(np.arange(1.0, 5), (2, 10, 1)).astype(np.float32)
     X[1] += np.repeat([0, 3], 5)[:, None] * np.array([1, -1, 0, 0])  # a segunda camada separa
-    r = contexto.provar(contexto.cossenos(X), np.repeat([0, 1], 5), 500, 0)
+    r = sentidos.provar(sentidos.cossenos(X), np.repeat([0, 1], 5), 500, 0)
     assert r.p[0] == r.p_corrigido[0] == 1 and r.acertos[0] == 0.5
     # Das 252 rotulagens, só duas (a certa e a trocada) separam tanto: p ≈ 2/252.
     assert r.p[1] < 0.03 and r.acertos[1] == 1 and r.melhor == 1 and r.primeira(0.05) == 1
@@ -192,7 +185,7 @@ def test_ruido_raramente_passa_na_prova_corrigida(sorteio):
     """Com 8 camadas independentes, p sem correção < 0,05 em alguma é comum; corrigido, não."""
     rotulos, cru, corrigido = np.repeat([0, 1], 6), 0, 0
     for n in range(60):
-        r = contexto.provar(contexto.cossenos(sorteio.standard_normal((8, 12, 5))), rotulos, 199, n)
+        r = sentidos.provar(sentidos.cossenos(sorteio.standard_normal((8, 12, 5))), rotulos, 199, n)
         cru += r.p.min() <= 0.05
         corrigido += r.p_corrigido.min() <= 0.05
     # Esperados: 1 − 0,95⁸ = 34 % e 5 % de 60. Binomial: P(corrigido > 9) < 0,2 %.
@@ -205,14 +198,14 @@ def test_anisotropia_parcelas_e_variancia_de_um_vetor(sorteio):
     X[:, :, 3] += 9  # uma dimensão rebelde
     for c in range(2):
         pares = [vetores.cosseno(X[c, i], X[c, j]) for i, j in itertools.combinations(range(30), 2)]
-        assert contexto.media_dos_cossenos(X)[c] == pytest.approx(np.mean(pares), abs=1e-6)
+        assert sentidos.media_dos_cossenos(X)[c] == pytest.approx(np.mean(pares), abs=1e-6)
         s = np.linalg.svd(X[c].astype(np.float64), compute_uv=False) ** 2
-        assert contexto.variancia_de_um_vetor(X)[c] == pytest.approx(s[0] / s.sum(), abs=1e-9)
-    parcelas = contexto.contribuicoes(X)
+        assert sentidos.variancia_de_um_vetor(X)[c] == pytest.approx(s[0] / s.sum(), abs=1e-9)
+    parcelas = sentidos.contribuicoes(X)
     assert parcelas.shape == (2, 7) and (parcelas.argmax(1) == 3).all()
-    sem = contexto.sem_dimensoes(X, np.array([[3], [3]]))
+    sem = sentidos.sem_dimensoes(X, np.array([[3], [3]]))
     assert (sem[:, :, 3] == 0).all() and (X[:, :, 3] != 0).all()
-    assert (contexto.media_dos_cossenos(sem) < 0.5).all() and parcelas.sum(1).min() > 0.9
+    assert (sentidos.media_dos_cossenos(sem) < 0.5).all() and parcelas.sum(1).min() > 0.9
 
 
 @pytest.mark.unit
@@ -222,13 +215,13 @@ def test_padronizar_contra_o_scikit_learn(sorteio):
     referencia = sorteio.standard_normal((1, 40, 5)) * [1, 5, 0.1, 2, 0] + 3
     X = sorteio.standard_normal((1, 9, 5))
     deles = StandardScaler().fit(referencia[0]).transform(X[0])
-    assert contexto.padronizar(X, referencia)[0] == pytest.approx(deles, abs=1e-9)
+    assert sentidos.padronizar(X, referencia)[0] == pytest.approx(deles, abs=1e-9)
 
 
 @pytest.mark.unit
 def test_faixas_contam_cada_par_uma_vez():
     K = np.array([[[1, 0.2, 0.4], [0.2, 1, 0.9], [0.4, 0.9, 1]]])
-    f = contexto.faixas(K, np.ones((3, 3), dtype=bool))
+    f = sentidos.faixas(K, np.ones((3, 3), dtype=bool))
     assert f.media[0] == pytest.approx(0.5) and f.desvio[0] == pytest.approx(
         np.std([0.2, 0.4, 0.9])
     )
@@ -265,19 +258,40 @@ def modelo_de_brinquedo(familia):
     )  # fmt: skip
 
 
-@pytest.mark.unit
-@pytest.mark.parametrize("familia", ["gpt2", "llama", "bert"])
-def test_estados_em_lote_iguais_aos_da_biblioteca_um_a_um(familia):
+def estados_escutados(modelo, ids):
+    """Sem output_hidden_states: o que entra em cada bloco, e o que sai da norma final (ou do último)."""
     import torch
 
+    base = modelo.completo().base_model
+    blocos = (
+        base.encoder.layer if modelo.familia == "bert" else getattr(base, "layers", None) or base.h
+    )
+    fim, vistos = estados.norma_final(modelo) or blocos[-1], []
+
+    def na_entrada(_bloco, args, kwargs):
+        vistos.append((args[0] if args else kwargs["hidden_states"])[0].numpy())
+
+    def na_saida(_modulo, _args, saida):
+        vistos.append((saida[0] if isinstance(saida, tuple) else saida)[0].numpy())
+
+    escutas = [b.register_forward_pre_hook(na_entrada, with_kwargs=True) for b in blocos]
+    escutas.append(fim.register_forward_hook(na_saida))
+    with torch.no_grad():
+        base(torch.tensor([ids]))
+    for escuta in escutas:
+        escuta.remove()
+    return np.stack(vistos)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("familia", ["gpt2", "llama", "bert"])
+def test_estados_em_lote_iguais_aos_escutados_um_a_um(familia):
     modelo = modelo_de_brinquedo(familia)
-    textos = [[3, 7, 9], [1, 2, 3, 4, 5, 6, 8], [11]]
+    textos = [[3, 7, 9], [1, 2, 3, 4, 5, 6, 8], [11]]  # o enchimento de um não pode vazar em outro
     for ids, nossos in zip(textos, estados.estados(modelo, textos), strict=True):
-        with torch.no_grad():
-            saida = modelo.completo().base_model(torch.tensor([ids]), output_hidden_states=True)
-        deles = np.stack([h[0].numpy() for h in saida.hidden_states])
         assert nossos.shape == (4, len(ids), 12)
-        assert nossos == pytest.approx(deles, abs=2e-6)
+        # 3 blocos × somas de até 20 parcelas, valores até 4: 60 · 6e-8 · 4 ≈ 1,4e-5 no pior caso.
+        assert nossos == pytest.approx(estados_escutados(modelo, ids), abs=1.4e-5)
 
 
 @pytest.mark.unit
@@ -340,18 +354,14 @@ def test_bank_rio_e_dinheiro_se_separam_alem_do_acaso(bank):
     assert p.palavra.primeira() + 5 < p.frente.primeira()
     # A mesma conta com os rótulos sorteados não acha nada.
     mistos = np.random.default_rng(0).permutation(bank.rotulos)
-    assert contexto.provar(bank.K, mistos, 500, 1).p_corrigido.min() > 0.05
+    assert sentidos.provar(bank.K, mistos, 500, 1).p_corrigido.min() > 0.05
 
 
 @pytest.mark.smollm2
-def test_bank_confere_com_output_hidden_states(bank, smollm2):
-    import torch
-
-    for n in (0, 7, 13, 19):  # comprimentos diferentes: o enchimento não pode vazar
+def test_bank_em_lote_e_o_que_os_blocos_passam_um_ao_outro(bank, smollm2):
+    for n in (0, 13):  # comprimentos diferentes: o enchimento não pode vazar
         o = bank.palavra.ocorrencias[n]
-        with torch.no_grad():
-            saida = smollm2.completo()(torch.tensor([o.ids]), output_hidden_states=True)
-        deles = np.stack([h[0, o.lugar].numpy() for h in saida.hidden_states])
+        deles = estados_escutados(smollm2, o.ids)[:, o.lugar]
         escala = np.abs(deles).max(1, keepdims=True)
         assert np.abs((bank.X[:, n] - deles) / escala).max() < 1e-4
 
@@ -367,20 +377,12 @@ def test_rebeldes_e_lente_do_smollm2(bank, smollm2):
     assert "account" in contraste[2] and "account" not in contraste[1]
 
 
-@pytest.mark.smollm2
-def test_pista_depois_da_palavra_nao_chega_a_ela(smollm2):
-    dupla, diferenca = exp.pista_depois(smollm2, frases.colecao_para(smollm2.tokenizador))
-    assert dupla[0] != dupla[1] and diferenca <= 1e-5
-
-
 @pytest.mark.mini
 def test_mini_soma_a_posicao_e_sem_ela_e_uma_linha_so(mini):
     colecao = frases.colecao_para(mini.tokenizador)
     assert colecao.idioma == "pt"
     x = exp.ler(mini, frases.ambigua(mini.tokenizador, colecao, colecao.principal))
-    linhas = exp.conferir_camada_0(mini, [x])
-    assert len(linhas) == 2 and all(c.confere for c in linhas)
-    assert x.K[0].min() < 0.999  # com a posição, as ocorrências já diferem
+    assert x.uma_linha_so and x.K[0].min() < 0.999  # com a posição, as ocorrências já diferem
     dono, quadro = exp.posicao_na_entrada(mini)
     assert dono == "mini" and all(abs(q[-1] - 1) < 1e-6 and q[4] < 0.999 for q in quadro.linhas)
 
@@ -390,11 +392,15 @@ def test_mini_soma_a_posicao_e_sem_ela_e_uma_linha_so(mini):
 def test_licao_inteira_confere_e_mostra_onde(completa):
     feito, pasta = completa
     dados = json.loads((pasta / "resultado.json").read_text("utf-8"))
-    assert dados["nao_conferem"] == [] and dados["conferencias"] >= 8
+    assert dados["nao_conferem"] == [] and dados["conferencias"] >= 18
     por_id = {r["id"]: r for r in dados["resultados"]}
     assert por_id["p_bank"]["valor"] < 0.01 and por_id["p_bank"]["camada"] > 0
     for x in ler_csv(pasta, "1_camada_0"):
         assert float(x["maior diferença"]) <= 1e-6
+    # A pista que vem depois não chega à palavra; e as contas da página são as do nucleo.
+    assert por_id["2_pista_depois.1"]["valor"] <= 1e-5
+    a_mao = {i.split(".")[0] for i in por_id if "_a_mao." in i}
+    assert a_mao == {f"{n}_a_mao" for n in range(2, 7)}
     for palavra in ("bank", "spring", "match"):
         zero = ler_csv(pasta, f"2_cossenos_{palavra}")[0]
         assert float(zero["entre sentidos"]) == pytest.approx(1, abs=1e-6)

@@ -57,11 +57,6 @@ def test_formas_iguais_vao_juntas_e_nao_se_misturam():
         assert (a - b).abs().max() < 1e-6 and (a - v).abs().max() > 1e-3
 
 
-def test_vetor_nao_e_para_ele():
-    with pytest.raises(ValueError, match="matrizes"):
-        Muon([torch.nn.Parameter(torch.zeros(3))], lr=0.1)
-
-
 def test_cada_parametro_tem_um_dono_so():
     modelo = tr.novo_gpt2(20, 16, 2, 2, 8, semente=0)
     receita = tr.Receita(passos=4, lote=2, contexto=8, taxa=1e-3, aquecimento=2, muon=0.02)
@@ -75,21 +70,3 @@ def test_cada_parametro_tem_um_dono_so():
     t.um_passo()
     # As duas taxas sobem juntas, cada uma na sua escala: no passo 0 de 2 de aquecimento, a metade.
     assert [o.param_groups[0]["lr"] for o, _ in t.otimizadores] == pytest.approx([5e-4, 0.01])
-
-
-def test_retomar_com_muon_e_o_mesmo_que_ir_direto(tmp_path):
-    fita = torch.arange(20).repeat(9).numpy()
-    receita = tr.Receita(passos=6, lote=2, contexto=8, aquecimento=2, muon=0.02)
-
-    def novo():
-        return tr.Treino(tr.novo_gpt2(20, 16, 2, 2, 8, semente=0), fita, receita)
-
-    direto, metade, depois = novo(), novo(), novo()
-    list(direto.passos())
-    for _ in range(3):
-        metade.um_passo()
-    torch.save(metade.estado(), tmp_path / "t.pt")
-    depois.retomar(torch.load(tmp_path / "t.pt", weights_only=True))
-    list(depois.passos())
-    for a, b in zip(direto.modelo.parameters(), depois.modelo.parameters(), strict=True):
-        assert torch.equal(a, b)

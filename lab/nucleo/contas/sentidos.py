@@ -10,10 +10,9 @@ import numpy as np
 
 
 def unitarios(X: np.ndarray) -> np.ndarray:
-    """(..., d) -> (..., d) float64: cada vetor com comprimento 1. Um vetor nulo fica nulo."""
+    """(..., d) -> (..., d) float64: cada vetor com comprimento 1."""
     X = X.astype(np.float64)
-    normas = np.sqrt((X * X).sum(-1, keepdims=True))  # (..., d) -> (..., 1)
-    return X / np.where(normas > 0, normas, 1)
+    return X / np.sqrt((X * X).sum(-1, keepdims=True))  # (..., d) / (..., 1) -> (..., d)
 
 
 def cossenos(X: np.ndarray) -> np.ndarray:
@@ -58,13 +57,11 @@ def acertos_do_centroide(K: np.ndarray, rotulos: np.ndarray) -> np.ndarray:
 
     Tudo sai de K: se os vetores são unitários, o cosseno de i com a soma S de uma classe é
     Σⱼ Kᵢⱼ / √(Σⱼₖ Kⱼₖ). Tirar i da própria classe é subtrair a parte dela.
-    K: (c, n, n); rotulos: (s, n). Devolve (s, c). Empate é meio acerto.
-    Erros: `ValueError` se alguma classe tiver menos de 2 ocorrências.
+    K: (c, n, n); rotulos: (s, n), cada sentido com 2 ocorrências ou mais. Devolve (s, c). Empate é
+    meio acerto.
     """
     classes = np.unique(rotulos)
     um = (rotulos[:, None, :, None] == classes).astype(np.float64)  # (s, 1, n, C)
-    if um.sum(2).min() < 2:
-        raise ValueError("deixar uma de fora pede pelo menos 2 ocorrências de cada sentido")
     eu = np.einsum("cii->ci", K)[None, :, :, None]  # (1, c, n, 1): Kᵢᵢ
     soma = K[None] @ um  # (c, n, n) @ (s, 1, n, C) -> (s, c, n, C)
     quadrado = (um * soma).sum(2, keepdims=True)  # (s, c, 1, C): ‖S‖²

@@ -4,18 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nucleo.base.caderno import Conferencia, Quadro
+from nucleo.base.caderno import Quadro
 from nucleo.base.unidades import decimal, inteiro, porcento
 from nucleo.contas import sentidos
 from nucleo.contas.sentidos import Prova
 from nucleo.modelos import estados, fontes, frases, pontas
 from nucleo.modelos.fontes import Modelo
-from nucleo.modelos.frases import Ambigua, Colecao, Ocorrencia
-from nucleo.modelos.tokens import visivel
+from nucleo.modelos.frases import Ambigua, Ocorrencia
+from nucleo.modelos.tokens import Tokenizador, visivel
 
 
 @dataclass(frozen=True)
-class Leitura:
+class PalavraLida:
     """Uma palavra lida pelo modelo. `E`: por ocorrência, (camadas, n_i, d); `X`: (camadas, n, d),
     o vetor da palavra; `frente`: o do token logo antes dela, ou None se ele não é sempre o mesmo;
     `K`: (camadas, n, n), os cossenos de X."""
@@ -29,6 +29,19 @@ class Leitura:
     @property
     def rotulos(self) -> np.ndarray:
         return np.array(self.palavra.rotulos)
+
+    @property
+    def lugares(self) -> np.ndarray:
+        return np.array([o.lugar for o in self.palavra.ocorrencias])
+
+    @property
+    def uma_linha_so(self) -> bool:
+        """True se o token é o mesmo em todas as frases (com outra maiúscula seria outra linha)."""
+        return len({o.ids[o.lugar] for o in self.palavra.ocorrencias}) == 1
+
+    @property
+    def nome(self) -> str:
+        return visivel("".join(self.palavra.ocorrencias[0].pedacos))
 
     @property
     def ultima(self) -> int:
@@ -45,7 +58,17 @@ def no_lugar(E: list[np.ndarray], lugares: list[int]) -> np.ndarray:
     return np.stack([e[:, i] for e, i in zip(E, lugares, strict=True)], axis=1)
 
 
-def ler(modelo: Modelo, palavra: Ambigua) -> Leitura:
+def ler_todas(modelo: Modelo, palavras: list[Ambigua], progresso) -> list[PalavraLida]:
+    """Uma passagem por palavra; `progresso(o_que, feito, total)` desenha a barra."""
+    lidas = []
+    for n, palavra in enumerate(palavras):
+        progresso("lendo as frases", n, len(palavras))
+        lidas.append(ler(modelo, palavra))
+    progresso("lendo as frases", len(palavras), len(palavras))
+    return lidas
+
+
+def ler(modelo: Modelo, palavra: Ambigua) -> PalavraLida:
     """Passa todas as frases da palavra pelo modelo, de uma vez."""
     E = estados.estados(modelo, [o.ids for o in palavra.ocorrencias])
     lugares = [o.lugar for o in palavra.ocorrencias]
@@ -54,7 +77,7 @@ def ler(modelo: Modelo, palavra: Ambigua) -> Leitura:
     antes = {token_da_frente(o) for o in palavra.ocorrencias}
     if len(antes) == 1 and -1 not in antes:
         frente = no_lugar(E, [i - 1 for i in lugares])
-    return Leitura(palavra, E, X, frente, sentidos.cossenos(X))
+    return PalavraLida(palavra, E, X, frente, sentidos.cossenos(X))
 
 
 def token_da_frente(o: Ocorrencia) -> int | None:
@@ -71,14 +94,14 @@ def camadas_a_mostrar(ultima: int, *sempre: int, quantas: int = 8) -> list[int]:
 # --- 1: a mesma linha --------------------------------------------------------------------
 
 
-def resumo_das_frases(modelo: Modelo, leituras: list[Leitura]) -> Quadro:
+def resumo_das_frases(modelo: Modelo, lidas: list[PalavraLida]) -> Quadro:
     """Quantas frases por sentido, em que lugar a palavra cai, e o token da frente."""
     texto, linhas = modelo.tokenizador.texto, []
-    for leitura in leituras:
-        for i, sentido in enumerate(leitura.palavra.sentidos):
+    for lida in lidas:
+        for i, sentido in enumerate(lida.palavra.sentidos):
             minhas = [
                 o
-                for o, r in zip(leitura.palavra.ocorrencias, leitura.palavra.rotulos, strict=True)
+                for o, r in zip(lida.palavra.ocorrencias, lida.palavra.rotulos, strict=True)
                 if r == i
             ]
             antes = {token_da_frente(o) for o in minhas}
@@ -91,42 +114,6 @@ def resumo_das_frases(modelo: Modelo, leituras: list[Leitura]) -> Quadro:
     colunas = {"palavra": str, "sentido": str, "frases": inteiro}
     colunas |= {"lugar médio": lambda x: decimal(x, 1), "na frente": str, "a primeira": str}
     return Quadro("As frases", colunas, linhas)
-
-
-def _sem_posicao(modelo: Modelo, X0: np.ndarray, lugares: list[int]) -> np.ndarray:
-    # (n, d) -> (n, d): a camada 0 menos a linha de wpe que entrou na soma.
-    if modelo.wpe is None:
-        return X0
-    return X0 - modelo.wpe[np.array(lugares) + modelo.primeira_posicao]
-
-
-def conferir_camada_0(modelo: Modelo, leituras: list[Leitura]) -> list[Conferencia]:
-    """Na camada 0, sem a posição, todas as ocorrências são a mesma linha? (até 1e-6)
-
-    Nos codificadores (BERT) uma LayerNorm mistura posição e conteúdo logo na entrada, e não há
-    como tirá-la depois: ali só se confere a soma feita à mão.
-    """
-    linhas = []
-    for x in leituras:
-        nome = visivel("".join(x.palavra.ocorrencias[0].pedacos))
-        mesma = len({o.ids[o.lugar] for o in x.palavra.ocorrencias}) == 1
-        if modelo.familia not in fontes.CODIFICADORES and mesma:
-            limpa = _sem_posicao(modelo, x.X[0], [o.lugar for o in x.palavra.ocorrencias])
-            pior = float(np.abs(limpa - limpa[0]).max())
-            linhas.append(
-                Conferencia(f"{nome}: uma ocorrência contra as outras, camada 0", pior, 0.0, 1e-6)
-            )
-    a, e = leituras[0].palavra.ocorrencias[0], leituras[0].E[0]
-    if modelo.familia in fontes.CODIFICADORES:
-        mao = pontas.soma_do_bert(modelo, a.ids)
-    else:
-        mao = pontas.h0(modelo, a.ids)  # (n, d)
-    linhas.append(Conferencia("h₀ somada à mão contra a camada 0", _pior(mao, e[0]), 0.0, 1e-5))
-    return linhas
-
-
-def _pior(a: np.ndarray, b: np.ndarray) -> float:
-    return float(np.abs(a - b).max())
 
 
 def posicao_na_entrada(modelo: Modelo) -> tuple[str, Quadro] | None:
@@ -158,7 +145,7 @@ def posicao_na_entrada(modelo: Modelo) -> tuple[str, Quadro] | None:
 # --- 2: camada por camada ----------------------------------------------------------------
 
 
-def curvas(x: Leitura) -> dict[str, sentidos.Faixas]:
+def curvas(x: PalavraLida) -> dict[str, sentidos.Faixas]:
     """{nome: média e desvio por camada}: dentro de cada sentido, e entre sentidos."""
     fora = x.rotulos[:, None] != x.rotulos[None, :]
     nomes = {
@@ -168,7 +155,7 @@ def curvas(x: Leitura) -> dict[str, sentidos.Faixas]:
     return nomes | {"entre sentidos": sentidos.faixas(x.K, fora)}
 
 
-def quadro_das_curvas(x: Leitura, *sempre: int) -> Quadro:
+def quadro_das_curvas(x: PalavraLida, *sempre: int) -> Quadro:
     """As curvas em algumas camadas: cosseno médio dentro de cada sentido e entre eles."""
     series = curvas(x)
     linhas = [
@@ -178,42 +165,6 @@ def quadro_das_curvas(x: Leitura, *sempre: int) -> Quadro:
     return Quadro(titulo, {"camada": inteiro} | dict.fromkeys(series, decimal), linhas)
 
 
-def conferir_estados(modelo: Modelo, leituras: list[Leitura]) -> list[Conferencia]:
-    """Os nossos estados (em lote, pelas escutas) contra `output_hidden_states`, frase sozinha.
-
-    Diferença relativa ao maior número da camada; float32 em outra ordem de somas dá ~1e-6.
-    """
-    import torch
-
-    linhas = []
-    for x in leituras:
-        ids, nossos = x.palavra.ocorrencias[0].ids, x.E[0]
-        with torch.no_grad():
-            saida = modelo.completo().base_model(torch.tensor([ids]), output_hidden_states=True)
-        deles = np.stack([h[0].numpy() for h in saida.hidden_states])  # (camadas, n, d)
-        if deles.shape != nossos.shape:
-            raise ValueError(f"{nossos.shape} estados nossos e {deles.shape} da biblioteca")
-        pior = np.abs(nossos - deles).max((1, 2)) / np.abs(deles).max((1, 2))
-        nome = f"{visivel(' ' + x.palavra.palavra)}: {len(deles)} camadas contra a biblioteca"
-        linhas.append(Conferencia(nome, float(pior.max()), 0.0, 1e-4))
-    return linhas
-
-
-def pista_depois(modelo: Modelo, colecao: Colecao) -> tuple[list[str], float]:
-    """(as duas frases, a maior diferença entre as duas ocorrências em todas as camadas).
-
-    As frases começam iguais e só se explicam depois da palavra: num modelo causal nada muda.
-    """
-    dupla = [
-        frases.achar_palavra(modelo.tokenizador, colecao.pista_depois["palavra"], f)
-        for f in colecao.pista_depois["frases"]
-    ]
-    a, b = no_lugar(
-        estados.estados(modelo, [o.ids for o in dupla]), [o.lugar for o in dupla]
-    ).transpose(1, 0, 2)  # (camadas, 2, d) -> 2 × (camadas, d)
-    return [o.frase for o in dupla], float(np.abs(a - b).max() / np.abs(a).max())
-
-
 # --- 3: contra o acaso -------------------------------------------------------------------
 
 
@@ -221,12 +172,12 @@ def pista_depois(modelo: Modelo, colecao: Colecao) -> tuple[list[str], float]:
 class Provada:
     """Uma palavra e as provas: dela, e do token da frente (None se ele varia)."""
 
-    leitura: Leitura
+    lida: PalavraLida
     palavra: Prova
     frente: Prova | None
 
 
-def provar(x: Leitura, embaralhos: int, semente: int) -> Provada:
+def provar(x: PalavraLida, embaralhos: int, semente: int) -> Provada:
     """A prova dos rótulos embaralhados na palavra e no token que vem logo antes dela."""
     frente = None
     if x.frente is not None:
@@ -238,10 +189,10 @@ def quadro_da_prova(p: Provada) -> Quadro:
     """A separação da palavra em algumas camadas, ao lado do que o acaso faria."""
     r, linhas = p.palavra, []
     sempre = {r.melhor, *([r.primeira()] if r.primeira() is not None else [])}
-    for c in camadas_a_mostrar(p.leitura.ultima, *sempre):
+    for c in camadas_a_mostrar(p.lida.ultima, *sempre):
         linhas.append([c, r.lacuna[c], r.teto[c], r.p[c], r.p_corrigido[c]])
         linhas[-1] += [r.acertos[c], r.acertos_acaso[c]]
-    nome = visivel(" " + p.leitura.palavra.palavra)
+    nome = visivel(" " + p.lida.palavra.palavra)
     colunas = {"camada": inteiro, "dentro − entre": decimal, "acaso até": decimal}
     colunas |= {"p": decimal, "p corrigido": decimal, "centroide acerta": porcento}
     return Quadro(
@@ -255,12 +206,12 @@ def quadro_das_primeiras(modelo: Modelo, provadas: list[Provada]) -> Quadro:
     """De cada palavra: a primeira camada que separa, a que separa mais, e a do token da frente."""
     linhas = []
     for p in provadas:
-        o, r = p.leitura.palavra.ocorrencias[0], p.palavra
+        o, r = p.lida.palavra.ocorrencias[0], p.palavra
         frente = (
             visivel(modelo.tokenizador.texto(token_da_frente(o))) if p.frente else "não é sempre um"
         )
         linhas.append([
-            visivel(" " + p.leitura.palavra.palavra), " × ".join(p.leitura.palavra.sentidos),
+            visivel(" " + p.lida.palavra.palavra), " × ".join(p.lida.palavra.sentidos),
             r.primeira(), r.melhor, r.p[r.melhor], r.p_corrigido[r.melhor],
             frente, p.frente.primeira() if p.frente else None,
         ])  # fmt: skip
@@ -291,16 +242,16 @@ class Fundo:
         return np.argsort(-self.parcelas, axis=1, kind="stable")[:, :k]
 
 
-def fundo(leituras: list[Leitura], semente: int, sorteios: int = 20) -> Fundo:
+def fundo(lidas: list[PalavraLida], semente: int, sorteios: int = 20) -> Fundo:
     """Sorteia uma ocorrência de cada token das frases, fora do lugar 0 (que os modelos usam como
     ralo de atenção e tem números enormes)."""
     sorteio, vistos = np.random.default_rng(semente), {}
-    for x in leituras:
+    for x in lidas:
         for o, e in zip(x.palavra.ocorrencias, x.E, strict=True):
             for lugar in range(1, len(o.ids)):
                 vistos.setdefault(o.ids[lugar], []).append(e[:, lugar])
     A = np.stack([v[sorteio.integers(len(v))] for v in vistos.values()], axis=1)  # (c, m, d)
-    n = min(leituras[0].X.shape[1], A.shape[1])
+    n = min(lidas[0].X.shape[1], A.shape[1])
     mev = [
         sentidos.variancia_de_um_vetor(A[:, sorteio.permutation(A.shape[1])[:n]])
         for _ in range(sorteios)
@@ -309,12 +260,12 @@ def fundo(leituras: list[Leitura], semente: int, sorteios: int = 20) -> Fundo:
     return Fundo(A, parcelas.sum(1), np.mean(mev, axis=0), parcelas)
 
 
-def autossemelhanca(x: Leitura) -> np.ndarray:
+def autossemelhanca(x: PalavraLida) -> np.ndarray:
     """(camadas,): o cosseno médio entre todas as ocorrências da palavra. Ethayarajh 2019, def. 1."""
     return sentidos.media_dos_cossenos(x.X)
 
 
-def quadro_da_anisotropia(x: Leitura, f: Fundo) -> Quadro:
+def quadro_da_anisotropia(x: PalavraLida, f: Fundo) -> Quadro:
     """Autossemelhança e variância de um vetor só, cruas e descontado o que vale para qualquer
     par de tokens (Ethayarajh 2019, seção 3.3)."""
     auto, mev = autossemelhanca(x), sentidos.variancia_de_um_vetor(x.X)
@@ -343,7 +294,7 @@ class Rebeldes:
     lacuna_padronizada: np.ndarray
 
 
-def rebeldes(x: Leitura, f: Fundo) -> Rebeldes:
+def rebeldes(x: PalavraLida, f: Fundo) -> Rebeldes:
     """Quanto do cosseno médio é de 3 dimensões, e o que sobra sem elas e padronizando todas.
 
     Timkey e van Schijndel 2021, seções 3 e 4.
@@ -362,7 +313,7 @@ def rebeldes(x: Leitura, f: Fundo) -> Rebeldes:
     )
 
 
-def quadro_dos_rebeldes(x: Leitura, r: Rebeldes) -> Quadro:
+def quadro_dos_rebeldes(x: PalavraLida, r: Rebeldes) -> Quadro:
     """As rebeldes em algumas camadas. A parte das três só se lê onde há anisotropia a repartir."""
     linhas = []
     for c in camadas_a_mostrar(x.ultima):
@@ -381,7 +332,7 @@ def quadro_dos_rebeldes(x: Leitura, r: Rebeldes) -> Quadro:
 # --- 6: a lente ---------------------------------------------------------------------------
 
 
-def lente_das_frases(modelo: Modelo, x: Leitura, k: int) -> Quadro:
+def lente_das_frases(modelo: Modelo, x: PalavraLida, k: int) -> Quadro:
     """Os k tokens que a lente lê na palavra, camada a camada, numa frase de cada sentido."""
     texto = modelo.tokenizador.texto
     primeiras = [x.palavra.rotulos.index(i) for i in range(len(x.palavra.sentidos))]
@@ -399,7 +350,7 @@ def _camadas_da_lente(ultima: int) -> list[int]:
     return sorted({0, ultima // 3, 2 * ultima // 3, max(0, ultima - 2), ultima})
 
 
-def contraste_da_lente(modelo: Modelo, x: Leitura, k: int, entre: int = 1000) -> Quadro:
+def contraste_da_lente(modelo: Modelo, x: PalavraLida, k: int, entre: int = 1000) -> Quadro:
     """Os k tokens que um sentido promete e o outro não, camada a camada (médias das frases).
 
     Diferença de log-probabilidades médias, só entre os `entre` tokens mais prováveis em algum dos
@@ -432,6 +383,16 @@ def quadro_das_suas(ocorrencias: list[Ocorrencia]) -> Quadro:
     return Quadro(
         "As suas frases", {"nº": str, "a palavra": str, "lugar": inteiro, "frase": str}, linhas
     )
+
+
+def avisos_das_suas(tok: Tokenizador, suas: list[Ocorrencia]) -> list[str]:
+    """O que foi ajustado em cada frase, e se a palavra não é a mesma linha da tabela em todas."""
+    avisos = [f"Frase {n}: {'; '.join(o.avisos)}." for n, o in enumerate(suas, 1) if o.avisos]
+    tokens = [o.ids[o.lugar] for o in suas]
+    if len(set(tokens)) > 1:
+        linhas = ", ".join(visivel(tok.texto(t)) for t in tokens)
+        avisos.append(f"Atenção: não é a mesma linha da tabela em todas ({linhas}).")
+    return avisos
 
 
 def pares_das_suas(X: np.ndarray) -> Quadro:

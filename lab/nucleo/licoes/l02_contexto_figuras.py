@@ -20,11 +20,11 @@ def _paineis(quantos: int, altura: float = 5.4):
     return figura, eixos
 
 
-def semelhanca(leituras: list[exp.Leitura], nome: str) -> Figure:
+def semelhanca(lidas: list[exp.PalavraLida], nome: str) -> Figure:
     """Cosseno dentro de cada sentido e entre eles, por camada; a faixa é o desvio entre pares."""
     with estilo():
-        figura, eixos = _paineis(len(leituras))
-        for eixo, x in zip(eixos, leituras, strict=True):
+        figura, eixos = _paineis(len(lidas))
+        for eixo, x in zip(eixos, lidas, strict=True):
             for i, (rotulo, f) in enumerate(exp.curvas(x).items()):
                 c = np.arange(len(f.media))
                 eixo.plot(c, f.media, color=CORES[i], linestyle=TRACOS[i], label=rotulo)
@@ -38,7 +38,7 @@ def semelhanca(leituras: list[exp.Leitura], nome: str) -> Figure:
     return figura
 
 
-def mapas(x: exp.Leitura, camada: int, nome: str) -> Figure:
+def mapas(x: exp.PalavraLida, camada: int, nome: str) -> Figure:
     """Os cossenos de todas as ocorrências com todas, na entrada e na camada mais nítida."""
     with estilo({"axes.grid": False}):
         figura = folha(13.5, 6.4)
@@ -70,7 +70,7 @@ def separacao(provadas: list[exp.Provada], nome: str, limite: float = 0.01) -> F
             eixo.fill_between(
                 c, p.palavra.piso, p.palavra.teto, color="0.8", label="95% dos embaralhos"
             )
-            series = [(f"“{p.leitura.palavra.palavra}”", p.palavra, AZUL, "-", "o")]
+            series = [(f"“{p.lida.palavra.palavra}”", p.palavra, AZUL, "-", "o")]
             if p.frente is not None:
                 series.append(("o token da frente", p.frente, LARANJA, "--", "s"))
             for rotulo, r, cor, traco, forma in series:
@@ -81,14 +81,14 @@ def separacao(provadas: list[exp.Provada], nome: str, limite: float = 0.01) -> F
                     label=f"p < {limite:.2f}".replace(".", ",") if rotulo[0] == "“" else None,
                 )  # fmt: skip
             eixo.axhline(0, color="0.4", linewidth=1)
-            eixo.set(title=" × ".join(p.leitura.palavra.sentidos), xlabel="camada")
+            eixo.set(title=" × ".join(p.lida.palavra.sentidos), xlabel="camada")
             eixo.legend(loc="upper left")
         eixos[0].set_ylabel("cosseno dentro − entre sentidos")
         figura.suptitle(f"{nome}: onde os sentidos se separam", fontsize=17, weight="bold")
     return figura
 
 
-def anisotropia(x: exp.Leitura, f: exp.Fundo, nome: str) -> Figure:
+def anisotropia(x: exp.PalavraLida, f: exp.Fundo, nome: str) -> Figure:
     """O cosseno de dois tokens quaisquer, o de duas ocorrências, e a diferença."""
     auto, c = exp.autossemelhanca(x), np.arange(len(f.anisotropia))
     return curvas(

@@ -171,6 +171,7 @@ class Caminhos:
         self.x, self.y = tr.lote_fixo(fita, contexto, lote)  # (B, T), (B, T)
         self.linhas: list[list] = []
         self.diferenca = 0.0  # a maior, em todos os passos, entre a soma e o autograd
+        self.limite = 0.0  # e o que o arredondamento pode fazer no pior deles
         self.vocabulario = 0
 
     def medir(self, passo: int, modelo) -> None:
@@ -179,6 +180,10 @@ class Caminhos:
         inteiro_ = tr.gradiente_amarrado(modelo, self.x, self.y)  # (V, d)
         diferenca = float(np.abs(dois.entrada + dois.saida - inteiro_).max())
         self.diferenca = max(self.diferenca, diferenca)
+        # Cada número soma uma parcela por token do lote: N · eps do tamanho delas, em float32.
+        tamanho = float((np.abs(dois.entrada) + np.abs(dois.saida)).max())
+        limite = self.x.numel() * float(np.finfo(np.float32).eps) * tamanho
+        self.limite = max(self.limite, limite)
         self.vocabulario = len(inteiro_)
         self.linhas.append(
             [passo, dois.norma_entrada, dois.norma_saida, dois.cosseno, dois.linhas_entrada, dois.linhas_saida]
@@ -266,7 +271,7 @@ class Corrida:
         return sum(p.numel() for p in self.treino.modelo.parameters())
 
 
-class Comparacao:
+class Disputa:
     """Várias corridas, amarradas e soltas, com as mesmas sementes e os mesmos dados."""
 
     def __init__(self, corridas: Sequence[Corrida], frequentes: np.ndarray):

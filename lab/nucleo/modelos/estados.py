@@ -1,26 +1,14 @@
 """Os estados ocultos: o vetor de cada token depois de cada bloco, e a lente que os lê.
 
 Camada 0 é a entrada (h₀); camada i, a saída do bloco i; a última já passou pela normalização
-final, quando o modelo tem uma. É a mesma contagem de `output_hidden_states` no transformers.
+final, quando o modelo tem uma. É a contagem de `output_hidden_states` no transformers.
 """
 
 import numpy as np
 
 from nucleo.base.erros import ErroDoUsuario
-from nucleo.modelos import fontes, pontas
+from nucleo.modelos import fontes
 from nucleo.modelos.fontes import Modelo
-
-
-def blocos(modelo: Modelo):
-    """A lista de blocos do modelo inteiro (GPT-2: h; Llama: layers; BERT: encoder.layer)."""
-    base = modelo.completo().base_model
-    for caminho in ("layers", "h", "encoder.layer"):
-        achado = base
-        for nome in caminho.split("."):
-            achado = getattr(achado, nome, None)
-        if achado is not None:
-            return achado
-    raise ValueError(f"não sei onde moram os blocos de {modelo.nome} ({modelo.familia})")
 
 
 def norma_final(modelo: Modelo):
@@ -32,46 +20,28 @@ def norma_final(modelo: Modelo):
 def estados(modelo: Modelo, frases: list[list[int]]) -> list[np.ndarray]:
     """De cada frase (n ids), os estados de todas as camadas: (camadas + 1, n, d) float32.
 
-    As frases passam juntas, com enchimento à direita, e uma escuta na porta de cada bloco
-    guarda o que entra nele. Nada é relido de `output_hidden_states`: é contra ele que os
-    testes conferem. Erros: `ErroDoUsuario` para frase longa demais ou modelo sem os blocos.
+    As frases passam juntas, com enchimento à direita, que a máscara esconde da atenção.
+    Erros: `ErroDoUsuario` para frase longa demais.
     """
     import torch
 
+    limite = modelo.config.get("max_position_embeddings") or modelo.n_ctx
     for ids in frases:
-        pontas.posicoes(modelo, len(ids))
-        limite = modelo.config.get("max_position_embeddings")
         if limite and len(ids) > limite:
             raise ErroDoUsuario(
                 f"A frase tem {len(ids)} tokens, e {modelo.nome} foi treinado com até {limite}.",
                 f"Ela começa com “{modelo.tokenizador.texto(ids[0]).strip()}…”.",
                 f"Corte a frase em até {limite} tokens.",
             )
-    base = modelo.completo().base_model
-    lista, norma = blocos(modelo), norma_final(modelo)
-    largura = max(map(len, frases))
-    lote = torch.zeros(len(frases), largura, dtype=torch.long)  # (B, T)
+    lote = torch.zeros(len(frases), max(map(len, frases)), dtype=torch.long)  # (B, T)
     mascara = torch.zeros_like(lote)
     for i, ids in enumerate(frases):
         lote[i, : len(ids)] = torch.tensor(ids)
         mascara[i, : len(ids)] = 1
-    vistos = []
-
-    def na_entrada(_bloco, args, kwargs):
-        vistos.append((args[0] if args else kwargs["hidden_states"]).numpy())  # (B, T, d)
-
-    def na_saida(_modulo, _args, saida):
-        vistos.append((saida[0] if isinstance(saida, tuple) else saida).numpy())
-
-    escutas = [b.register_forward_pre_hook(na_entrada, with_kwargs=True) for b in lista]
-    escutas.append((norma if norma is not None else lista[-1]).register_forward_hook(na_saida))
-    try:
-        with torch.no_grad():
-            base(lote, attention_mask=mascara)
-    finally:
-        for escuta in escutas:
-            escuta.remove()
-    tudo = np.stack(vistos)  # (camadas + 1) × (B, T, d) -> (camadas + 1, B, T, d)
+    with torch.no_grad():
+        base = modelo.completo().base_model
+        saida = base(lote, attention_mask=mascara, output_hidden_states=True)
+    tudo = torch.stack(saida.hidden_states).numpy()  # -> (camadas + 1, B, T, d)
     return [tudo[:, i, : len(ids)] for i, ids in enumerate(frases)]
 
 

@@ -81,6 +81,20 @@ def ambigua(tok: Tokenizador, colecao: Colecao, palavra: str) -> Ambigua:
     return Ambigua(chave, list(sentidos), ocorrencias, rotulos)
 
 
+def do_teclado(tok: Tokenizador, palavra: str | None, frases: list[str] | None) -> list[Ocorrencia]:
+    """As frases que alguém escreveu, com a palavra achada em cada uma.
+
+    Erros: `ErroDoUsuario` se há frases e não há palavra, e os de `achar_palavra`.
+    """
+    if frases and not palavra:
+        raise ErroDoUsuario(
+            "Falta dizer qual é a palavra.",
+            "As frases vieram em --frase, mas não sei que palavra delas você quer comparar.",
+            'Por exemplo:  --palavra bank --frase "We sat on the bank" --frase "The bank lent us money"',
+        )
+    return [achar_palavra(tok, palavra, f) for f in frases or []]
+
+
 def achar_palavra(tok: Tokenizador, palavra: str, frase: str) -> Ocorrencia:
     """Onde a palavra cai na frase: a palavra inteira, nunca um pedaço de outra.
 

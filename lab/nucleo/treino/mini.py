@@ -7,12 +7,15 @@ de `resultados.json`: nenhum número dele foi digitado.
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
 from nucleo.base import caminhos
 from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.unidades import decimal
+from nucleo.contas import vetores
 
 PASTA = caminhos.DADOS / "mini"
 TEXTO = caminhos.DADOS / "textos" / "relogio.txt"  # um conto nosso, que o mini não viu
@@ -98,10 +101,8 @@ def vizinhas(wte: np.ndarray, tokenizer, palavra: str, quantas: int = 5) -> list
     ids = tokenizer.encode(" " + palavra, add_special_tokens=False)
     if len(ids) != 1:
         return []
-    unitarias = wte / np.linalg.norm(wte, axis=1, keepdims=True)
-    cossenos = unitarias @ unitarias[ids[0]]  # (V, d) -> (V,)
-    ordem = [i for i in np.argsort(-cossenos, kind="stable") if i != ids[0]][:quantas]
-    return [(tokenizer.decode([int(i)]).strip(), float(cossenos[i])) for i in ordem]
+    perto = vetores.vizinhos(wte, wte[ids[0]], quantas, vetores.normas_das_linhas(wte), (ids[0],))
+    return [(tokenizer.decode([i]).strip(), cosseno) for i, cosseno in perto]
 
 
 def gerar(modelo, tokenizer, comeco: str = COMECO, novos: int = 60, semente: int = 2) -> str:
@@ -154,29 +155,15 @@ def medir(modelo, tokenizer, fita: np.ndarray, fita_validacao: np.ndarray, recei
 
 def versoes() -> dict[str, str]:
     """As versões que pesam no resultado."""
-    import tokenizers
-    import torch
-    import transformers
-
-    return {
-        "torch": torch.__version__.split("+")[0],
-        "transformers": transformers.__version__,
-        "tokenizers": tokenizers.__version__,
-    }
-
-
-def _n(valor: float, casas: int = 2) -> str:
-    """Número à brasileira: ponto nos milhares, vírgula nos decimais."""
-    return f"{valor:,.{casas}f}".translate(str.maketrans(",.", ".,"))
+    return {p: version(p).split("+")[0] for p in ("torch", "transformers", "tokenizers")}
 
 
 def leiame(r: dict) -> str:
     """O LEIAME de data/mini, escrito a partir dos resultados medidos."""
-    receita = r["receita"]
-    n = _n
+    receita, n = r["receita"], decimal
     lags = r["cosseno_wpe"]
     vizinhas_md = "\n".join(
-        f"| {palavra} | " + ", ".join(f"{v} {n(c)}" for v, c in lista) + " |"
+        f"| {palavra} | " + ", ".join(f"{v} {n(c, 2)}" for v, c in lista) + " |"
         for palavra, lista in r["vizinhas"].items()
     )
     fotografada = next(h for h in r["historico"] if h["passo"] == 0)

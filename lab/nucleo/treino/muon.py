@@ -33,10 +33,7 @@ def ortogonalizar(G: Tensor) -> Tensor:
 class Muon(torch.optim.Optimizer):
     """O passo é o gradiente com momento (Nesterov), ortogonalizado: todas as direções andam igual.
 
-    Só serve a matrizes. O decaimento é solto do gradiente, como no AdamW.
-
-    Levanta:
-        ValueError: algum parâmetro não tem duas dimensões.
+    Só serve a matrizes: os vetores ficam com o AdamW. O decaimento é solto do gradiente, como no dele.
     """
 
     def __init__(
@@ -46,9 +43,6 @@ class Muon(torch.optim.Optimizer):
         momentum: float = 0.95,
         weight_decay: float = 0.1,
     ):
-        matrizes = list(matrizes)
-        if any(p.ndim != 2 for p in matrizes):
-            raise ValueError("o Muon só anda com matrizes: os vetores ficam com o AdamW")
         super().__init__(matrizes, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     @torch.no_grad()

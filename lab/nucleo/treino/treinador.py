@@ -541,7 +541,7 @@ class DoisCaminhos:
 
 
 def dois_caminhos(modelo, x: torch.Tensor, y: torch.Tensor) -> DoisCaminhos:
-    """Abre o gradiente da wte amarrada em caminho de entrada e caminho de saída. x, y: (B, T).
+    """Abre o gradiente da wte de um modelo amarrado em caminho de entrada e de saída. x, y: (B, T).
 
     A mesma matriz entra duas vezes na conta: E[x] no começo e h·Eᵀ no fim. Trocando cada uso por
     uma folha própria, com os mesmos valores, a regra da cadeia separa os dois termos; a soma
@@ -549,8 +549,6 @@ def dois_caminhos(modelo, x: torch.Tensor, y: torch.Tensor) -> DoisCaminhos:
     não é alterado: nem pesos, nem `.grad`.
     """
     wte = modelo.transformer.wte.weight
-    if modelo.lm_head.weight.data_ptr() != wte.data_ptr():
-        raise ValueError("o modelo não é amarrado: wte e lm_head são matrizes diferentes")
     entrada = wte.detach().clone().requires_grad_()  # (V, d)
     saida = wte.detach().clone().requires_grad_()  # (V, d)
     treinando = modelo.training
@@ -561,14 +559,16 @@ def dois_caminhos(modelo, x: torch.Tensor, y: torch.Tensor) -> DoisCaminhos:
     valor = F.cross_entropy(logits.flatten(0, 1), y.flatten())
     g_entrada, g_saida = torch.autograd.grad(valor, [entrada, saida])
     modelo.train(treinando)
-    norma_e, norma_s = float(g_entrada.norm()), float(g_saida.norm())
+    # Em float64: são V·d parcelas, e em float32 a soma delas erraria na terceira casa.
+    e, s = g_entrada.double(), g_saida.double()
+    norma_e, norma_s = float(e.norm()), float(s.norm())
     return DoisCaminhos(
         perda=valor.item(),
         entrada=g_entrada.numpy(),
         saida=g_saida.numpy(),
         norma_entrada=norma_e,
         norma_saida=norma_s,
-        cosseno=float((g_entrada * g_saida).sum()) / (norma_e * norma_s),
+        cosseno=float((e * s).sum()) / (norma_e * norma_s),
         linhas_entrada=int((g_entrada != 0).any(dim=1).sum()),
         linhas_saida=int((g_saida != 0).any(dim=1).sum()),
     )
