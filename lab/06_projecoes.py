@@ -48,7 +48,11 @@ def opcoes(p):
 
 aula = Aula("06_projecoes", __doc__, SECOES, opcoes)
 
+import math
+
 import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.manifold import trustworthiness
 
 from nucleo.base.caderno import Conferencia
 from nucleo.base.unidades import decimal, inteiro, porcento
@@ -68,10 +72,8 @@ aula.quadro("pontos", exp.quadro_do_conjunto(pontos))
 n, X = pontos.n, pontos.X.astype(np.float64)  # (n, d): cada linha com comprimento 1
 
 # O que a pessoa pediu é conferido já; o que é padrão se ajusta ao número de pontos.
-pedidos = list(dict.fromkeys(aula.args.perplexidade or ()))
-botoes = pedidos or exp.botoes_que_cabem(PERPLEXIDADES, n)
-exp.conferir_botoes(botoes, n)
-if not pedidos and len(botoes) < len(PERPLEXIDADES):
+botoes = exp.escolher_botoes(aula.args.perplexidade, PERPLEXIDADES, n)
+if not aula.args.perplexidade and len(botoes) < len(PERPLEXIDADES):
     aula.diga(f"Com {n} pontos só cabem as perplexidades {botoes}.")
 ks = exp.ks_que_cabem(KS, n)
 botao = botoes[len(botoes) // 2]  # o do meio, quando só um desenho aparece
@@ -81,24 +83,22 @@ precisa = not aula.args.secao or set(aula.args.secao) - {1}
 with aula.barra() as progresso:
     progresso("preparando o UMAP", 0, 1)
     sem_umap = projecoes.por_que_sem_umap() if precisa else "não foi preciso"
-    progresso("preparando o UMAP", 1, 1)
 if precisa and sem_umap:
     aula.diga(f"**UMAP: fica de fora.** Ele {sem_umap}. PCA e t-SNE seguem.")
     aula.diga("Para tê-lo:  `python -m pip install -r requirements-opcionais.txt`")
 corridas = projecoes.Corridas(pontos.X, sem_umap)
 
 
-def desenhos(inicio="pca"):
+def desenhos():
     """Um desenho por método, com o botão do meio e a semente 0: {nome: (n, 2)}."""
-    return {m: corridas.fazer(m, botao, 0, inicio) for m in corridas.metodos}
+    return {m: corridas.fazer(m, botao, 0, "pca") for m in corridas.metodos}
 
 
 # %% 1 · Quanto cabe em duas dimensões
 if aula.secao(1):
-
+    # O centro, os eixos do mais largo ao mais estreito, e a parte da variância em cada um.
     def pca(Z):
-        """(n, d) -> o centro (d,), os eixos (r, d), e a parte da variância em cada um (r,)."""
-        centro = Z.mean(0)  # (n, d) -> (d,)
+        centro = np.mean(Z, axis=0)  # (n, d) -> (d,)
         _, s, eixos = np.linalg.svd(Z - centro, full_matrices=False)  # (n, d) -> (r,), (r, d)
         # s² é a soma dos quadrados ao longo de cada eixo: a parte da variância que ele leva.
         return centro, eixos, s**2 / np.sum(s**2)
@@ -113,32 +113,26 @@ if aula.secao(1):
     sombra = (torta - centro) @ eixos[:2].T  # (5, 3) @ (3, 2) -> (5, 2)
     volta = sombra @ eixos[:2] + centro  # (5, 2) @ (2, 3) -> (5, 3)
     perda = np.linalg.norm(torta - volta, axis=1)  # (5, 3) -> (5,)
-    aula.tabela(
-        "1_brinquedo",
-        f"A reta entortada: dois eixos levam {' e '.join(map(porcento, partes[:2]))}",
-        dict.fromkeys(["x", "y", "z", "1º eixo", "2º eixo", "o que se perdeu"], decimal),
-        np.column_stack([torta, sombra, perda]),  # (5, 3), (5, 2), (5,) -> (5, 6)
-    )
+    linhas = np.column_stack([torta, sombra, perda])  # (5, 3), (5, 2), (5,) -> (5, 6)
+    colunas = dict.fromkeys(["x", "y", "z", "1º eixo", "2º eixo", "o que se perdeu"], decimal)
+    titulo = f"A reta entortada: dois eixos levam {' e '.join(map(porcento, partes[:2]))}"
+    aula.tabela("1_brinquedo", titulo, colunas, linhas)
 
     # De verdade: os pontos, por SVD; a tabela inteira, pela mesma conta em blocos.
     centro, eixos, nossa = pca(X)
     Y = (X - centro) @ eixos[:2].T  # (n, d) @ (d, 2) -> (n, 2)
     inteira = projecoes.fracao_explicada(modelo.wte)  # (V, d) -> (d,)
-    linhas = [
-        [k, np.sum(inteira[:k]), np.sum(nossa[:k])] for k in (1, 2, 3, 10, 50, 100) if k <= modelo.d
-    ]
+    cabem = [k for k in (1, 2, 3, 10, 50, 100) if k <= modelo.d]
+    linhas = [[k, np.sum(inteira[:k]), np.sum(nossa[:k])] for k in cabem]
     for meta in (0.5, 0.9):
         # Quantas componentes até a soma passar da meta.
         quantas = [1 + np.searchsorted(np.cumsum(f), meta) for f in (inteira, nossa)]
         linhas.append([f"para {porcento(meta, 0)}", *quantas])
-    formato = dict.fromkeys(
-        ("wte inteira", f"os {n} pontos"),
-        lambda x: porcento(x) if isinstance(x, float) else inteiro(x),
-    )
     titulo = "Variância explicada pelas primeiras componentes"
-    aula.tabela("1_variancia", titulo, {"componentes": str} | formato, linhas)
-    duas = np.sum(inteira[:2])
-    aula.resultado("wte_variancia_em_2", float(duas), "fração")
+    medidas = dict.fromkeys(["wte inteira", f"os {n} pontos"], exp.parte_ou_quantas)
+    aula.tabela("1_variancia", titulo, {"componentes": str} | medidas, linhas)
+    duas = float(np.sum(inteira[:2]))
+    aula.resultado("wte_variancia_em_2", duas, "fração")
     aula.repare(
         f"duas componentes guardam {porcento(duas)} da wte inteira: a PCA que cabe na tela é "
         "quase nada do que há."
@@ -146,31 +140,38 @@ if aula.secao(1):
 
     # A PCA é linear: o meio de metade dos pontos cai no meio das sombras deles.
     meio = (np.mean(X[::2], axis=0) - centro) @ eixos[:2].T  # (d,) @ (d, 2) -> (2,)
-    fora = np.max(np.abs(meio - np.mean(Y[::2], axis=0))) / np.max(np.abs(Y))
-    aula.resultado("pca_erro_no_meio", float(fora), "sobre o tamanho do desenho")
-
-    from sklearn.decomposition import PCA
+    torto = float(np.max(np.abs(meio - np.mean(Y[::2], axis=0))) / np.max(np.abs(Y)))
+    aula.resultado("pca_erro_no_meio", torto, "sobre o tamanho do desenho")
 
     deles = PCA(2, svd_solver="full").fit(X)
-    # O sinal de cada eixo é livre: antes de subtrair, os nossos viram para o lado dos deles.
-    outras = [deles.transform(X), projecoes.pca(pontos.X)]
-    difs = [np.max(np.abs(Z * np.sign(np.sum(Z * Y, axis=0)) - Y)) for Z in outras]
+    # O sinal de cada eixo é livre: antes de subtrair, os outros viram para o nosso lado.
+    outros = [deles.transform(X), projecoes.pca(pontos.X)]
+    biblioteca, nucleo = (np.max(np.abs(Z * np.sign(np.sum(Z * Y, axis=0)) - Y)) for Z in outros)
     fracoes = np.max(np.abs(deles.explained_variance_ratio_ - nossa[:2]))
-    aula.comparar(
-        "1_pca",
-        "A PCA feita à mão contra a biblioteca",
-        [
-            Conferencia("pontos da PCA", float(difs[0]), 0.0, 1e-5),
-            Conferencia("variância explicada", float(fracoes), 0.0, 1e-5),
-            Conferencia("pontos do laboratório (nucleo)", float(difs[1]), 0.0, 1e-5),
-            # Uma soma de d parcelas em float64 erra menos que d · 2⁻⁵³, que é menor que 1e-9.
-            Conferencia("o meio dos pontos no meio das sombras", float(fora), 0.0, 1e-9),
-        ],
-    )
+    contra = [
+        Conferencia("pontos da PCA", float(biblioteca), 0.0, 1e-5),
+        Conferencia("variância explicada", float(fracoes), 0.0, 1e-5),
+        Conferencia("pontos da PCA do nucleo", float(nucleo), 0.0, 1e-5),
+        # Somas de d parcelas em float64 erram umas d · 2⁻⁵³ do tamanho: bem menos que 1e-9.
+        Conferencia("o meio dos pontos cai no meio das sombras", torto, 0.0, 1e-9),
+    ]
+    aula.comparar("1_pca", "A PCA feita à mão contra a biblioteca", contra)
     aula.codigo()
 
 # %% 2 · Três desenhos das mesmas palavras
 if aula.secao(2):
+    # O botão, à mão: quantos vizinhos pesam para um ponto que alcança uma distância σ. O t-SNE
+    # escolhe o σ de cada ponto até que a conta dê a perplexidade pedida; o UMAP conta cabeças.
+    d2 = np.sum((X[1:] - X[0]) ** 2, axis=1)  # (n − 1, d) -> (n − 1,)
+    linhas = []
+    for sigma in (0.1, 0.2, 0.4, 10.0):
+        p = np.exp(-d2 / (2 * sigma**2))  # (n − 1,)
+        p = p / np.sum(p)
+        entropia = -np.sum(p * np.log(p))  # (n − 1,) -> um número, em nats
+        linhas.append([sigma, np.max(p), math.exp(entropia)])
+    colunas = {"alcance σ": decimal, "peso do mais próximo": porcento, "perplexidade": decimal}
+    titulo = f"Quantos dos outros {n - 1} pontos contam para {pontos.nomes[0]}"
+    aula.tabela("2_perplexidade", titulo, colunas, linhas)
     aula.diga(f"Perplexidade (e vizinhos do UMAP): {botao}. Início: PCA.")
     alt = "PCA, t-SNE e UMAP lado a lado"
     aula.figura("2_desenhos", alt, fig.lado_a_lado, pontos, desenhos(), modelo.nome)
@@ -181,66 +182,59 @@ if aula.secao(2):
 
 # %% 3 · A distorção, medida
 if aula.secao(3):
+    # A si mesmo, −1: nem um gêmeo, que fica à distância zero, passa na frente.
+    def distancias(Z):
+        return projecoes.distancias(Z) - np.eye(len(Z))  # (n, d) -> (n, n)
 
-    def postos_dos_vizinhos(D, E, k):
-        """D no espaço e E no desenho, (n, n) -> (n, k): o posto verdadeiro de cada vizinho de E."""
-        eu = np.eye(len(D))  # a distância a si mesmo vira −1: nem um gêmeo passa na frente
-        posto = np.argsort(np.argsort(D - eu, kind="stable"), kind="stable")  # (n, n): 0 sou eu
-        vizinhos = np.argsort(E - eu, kind="stable")[:, 1 : k + 1]  # (n, n) -> (n, k)
-        return np.take_along_axis(posto, vizinhos, axis=1)  # (n, n), (n, k) -> (n, k)
+    # De um ponto, pelas distâncias no espaço e no desenho: os k vizinhos que ele parece ter, o posto
+    # verdadeiro de cada um, e quanto se paga por quem não é um dos k (Venna e Kaski 2001).
+    def vizinhos_de(longe, perto, k):
+        posto = np.argsort(
+            np.argsort(longe, kind="stable")
+        )  # (n,): 0 é ele mesmo, 1 o mais próximo
+        vizinhos = np.argsort(perto, kind="stable")[1 : k + 1]  # (n,) -> (k,)
+        return vizinhos, posto[vizinhos], np.maximum(posto[vizinhos] - k, 0)  # (n,) -> (k,) cada
 
-    def confianca(D, E, k):
-        """De 0 a 1 (Venna e Kaski 2001): paga quem o desenho pôs entre os k sem ser um dos k."""
-        multas = np.maximum(postos_dos_vizinhos(D, E, k) - k, 0)  # (n, k)
-        # O pior caso de um ponto: os k últimos postos, (n − 1 − k) + … + (n − 2k).
+    def confiancas(D, E, k):
+        # Ninguém paga mais que pelos k últimos postos: (n − 1 − k) + … + (n − 2k).
         pior = k * (2 * len(D) - 3 * k - 1) / 2
-        return 1 - np.mean(np.sum(multas, axis=1)) / pior  # (n, k) -> (n,) -> um número
+        pagos = [np.sum(vizinhos_de(*par, k)[2]) for par in zip(D, E, strict=True)]
+        return 1 - np.array(pagos) / pior  # (n, n), (n, n) -> (n,): 1 é não ter o que pagar
 
     # Brinquedo: 6 pontos em fila; o desenho traz o último para perto do primeiro.
-    fila = projecoes.distancias(np.arange(6.0)[:, None])  # (6, 1) -> (6, 6)
-    dobrada = projecoes.distancias(np.array([[0.0], [1], [2], [3], [4], [0.4]]))
+    fila = distancias(np.arange(6.0)[:, None])  # (6, 1) -> (6, 6)
+    dobrada = distancias(np.array([[0.0], [1], [2], [3], [4], [0.4]]))  # (6, 1) -> (6, 6)
     # A continuidade é a mesma conta com os papéis trocados: paga quem sumiu de perto.
-    t, s = confianca(fila, dobrada, 2), confianca(dobrada, fila, 2)
+    t, s = np.mean(confiancas(fila, dobrada, 2)), np.mean(confiancas(dobrada, fila, 2))
     aula.diga(
         f"Brinquedo: uma fila de 6 em que o último foi parar ao lado do primeiro: confiança "
         f"{decimal(t)} (vizinhos inventados), continuidade {decimal(s)} (vizinhos perdidos)."
     )
 
-    # Um ponto só, à mão: aquele que o t-SNE mais engana.
-    k, D = ks[0], projecoes.distancias(X)  # (n, d) -> (n, n)
-    E = projecoes.distancias(desenhos()["t-SNE"])  # (n, 2) -> (n, n)
-    eu = np.argmax(np.sum(np.maximum(postos_dos_vizinhos(D, E, k) - k, 0), axis=1))
-    perto = np.setdiff1d(np.argsort(E[eu]), eu, assume_unique=True)[:k]  # (n,) -> (k,)
-    postos = [1 + np.sum(D[eu] < D[eu, j]) - 1 for j in perto]  # quantos há mais perto, e eu
-    multas = np.maximum(np.subtract(postos, k), 0)  # (k,)
-    dele = 1 - np.sum(multas) / (k * (2 * n - 3 * k - 1) / 2)
-    aula.tabela(
-        "3_um_ponto",
-        f"Os {k} vizinhos de {pontos.nomes[eu]} no t-SNE, e o posto de cada um no espaço",
-        {
-            "no desenho": inteiro,
-            "vizinho": str,
-            "no espaço": inteiro,
-            f"multa (além de {k})": inteiro,
-        },
-        [[i + 1, pontos.nomes[j], postos[i], multas[i]] for i, j in enumerate(perto)],
-    )
+    # Um ponto só: aquele que o t-SNE mais engana.
+    k, D, E = ks[0], distancias(X), distancias(desenhos()["t-SNE"])
+    cada = confiancas(D, E, k)  # (n,)
+    eu = np.argmin(cada)
+    vizinhos, postos, multas = vizinhos_de(D[eu], E[eu], k)  # (k,) cada
+    nome = pontos.nomes[eu]
+    colunas = {"no t-SNE": inteiro, "vizinho": str, "no espaço": inteiro, "multa": inteiro}
+    linhas = zip(range(1, k + 1), [pontos.nomes[j] for j in vizinhos], postos, multas, strict=True)
+    aula.tabela("3_um_ponto", f"Os {k} vizinhos de {nome}, e o posto de verdade", colunas, linhas)
     aula.diga(
-        f"A confiança de {pontos.nomes[eu]} é {decimal(dele)}; a do desenho é a média de todos: "
-        f"{decimal(confianca(D, E, k))}."
+        f"Cada posto paga o que passa de {k}: a confiança de {nome} é {decimal(cada[eu])}. A do "
+        f"desenho é a média dos pontos: {decimal(np.mean(cada))}."
     )
-
-    from sklearn.manifold import trustworthiness
 
     # O piso de qualquer medida: pontos sorteados, que não sabem nada de X.
     todos = desenhos()
     todos["pontos ao acaso"] = np.random.default_rng(SEMENTE).standard_normal((n, 2))
     linhas, contra = [], []
     for nome, Y in todos.items():
-        E, difs = projecoes.distancias(Y), []  # (n, 2) -> (n, n)
+        E, difs = distancias(Y), []  # (n, 2) -> (n, n)
         for k in ks:
-            t, s = confianca(D, E, k), confianca(E, D, k)
-            ficam = np.mean(postos_dos_vizinhos(D, E, k) <= k)
+            t, s = np.mean(confiancas(D, E, k)), np.mean(confiancas(E, D, k))
+            postos = [vizinhos_de(*par, k)[1] for par in zip(D, E, strict=True)]  # n vezes (k,)
+            ficam = np.mean(np.array(postos) <= k)
             linhas.append([nome, k, t, s, ficam, projecoes.correlacao(D, E)])
             aula.resultado(f"confianca_{nome}_k{k}", float(t), "fração")
             deles = [trustworthiness(*par, n_neighbors=k) for par in ((X, Y), (Y, X))]
@@ -267,8 +261,8 @@ if any(aula.pediu(s) for s in (4, 7)):
             grades[metodo] = exp.grade(corridas, metodo, botoes, SEMENTES, progresso)
 if aula.secao(4):
     # Um ponto só, à mão: os vizinhos dele em dois desenhos que só a semente separa.
-    E = [projecoes.distancias(grades["t-SNE"][botao, s]) for s in SEMENTES]  # (n, 2) -> (n, n)
-    perto = [np.argsort(e[0])[1 : ks[0] + 1] for e in E[:2]]  # (n,) -> (k,) cada
+    E = [projecoes.distancias(grades["t-SNE"][botao, s]) for s in SEMENTES[:2]]  # (n, n)
+    perto = [np.argsort(e[0])[1 : ks[0] + 1] for e in E]  # (n,) -> (k,) cada
     ficam = np.size(np.intersect1d(*perto))
     aula.diga(
         f"De {pontos.nomes[0]}, no t-SNE {botao}: {ficam} dos {ks[0]} vizinhos da semente 0 seguem na "
@@ -304,12 +298,12 @@ if aula.secao(5):
         aula.resultado(f"global_{m.pontos}_{m.metodo}_{m.inicio}", m.global_, "correlação")
     ganhos = {}
     for nome in casos:
-        pca_, sorteado = (
-            np.mean([m.global_ for m in medidos if (m.pontos, m.inicio) == (nome, como)])
+        globais = [
+            [m.global_ for m in medidos if (m.pontos, m.inicio) == (nome, como)]
             for como in exp.INICIOS.values()
-        )
-        ganhos[nome] = float(pca_ - sorteado)
-        aula.resultado(f"ganho_do_inicio_pca_{nome}", ganhos[nome], "correlação")
+        ]
+        ganhos[nome] = np.subtract(*np.mean(globais, axis=1))  # (2, métodos) -> (2,) -> um número
+        aula.resultado(f"ganho_do_inicio_pca_{nome}", float(ganhos[nome]), "correlação")
     aula.repare(
         f"o início PCA muda a correlação global em {decimal(ganhos['círculo'])} no círculo e em "
         f"{decimal(ganhos['palavras'])} nas palavras. O UMAP passou anos por mais global que o t-SNE "

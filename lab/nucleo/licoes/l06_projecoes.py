@@ -175,26 +175,32 @@ def quadro_do_conjunto(c: Conjunto) -> Quadro:
     )
 
 
-def botoes_que_cabem(botoes: tuple[int, ...], n: int) -> list[int]:
-    """As perplexidades menores que um terço de n (o que o t-SNE olha de fato são 3× ela); pelo
-    menos uma."""
-    return [b for b in botoes if 3 * b < n] or [max(2, (n - 1) // 3)]
+def escolher_botoes(pedidos: list[int] | None, padrao: tuple[int, ...], n: int) -> list[int]:
+    """As perplexidades pedidas, sem repetir; ou as de `padrao` menores que um terço de n (o que o t-SNE
+    olha de fato são 3× ela), pelo menos uma.
 
-
-def conferir_botoes(botoes: list[int], n: int) -> None:
-    """Nada se todo botão é menor que n. Erros: `ErroDoUsuario` com o que cabe."""
-    for b in botoes:
+    Erros: `ErroDoUsuario` se uma pedida não for menor que n.
+    """
+    for b in pedidos or []:
         if b >= n:
             raise ErroDoUsuario(
                 f"A perplexidade {b} não cabe em {n} pontos.",
                 "Ela é, mais ou menos, quantos vizinhos cada ponto olha: precisa ser menor que o total.",
                 f"Use --perplexidade de 2 a {n - 1} (boas: até {max(2, n // 3)}), ou mais palavras.",
             )
+    if pedidos:
+        return list(dict.fromkeys(pedidos))
+    return [b for b in padrao if 3 * b < n] or [max(2, (n - 1) // 3)]
 
 
 def ks_que_cabem(ks: tuple[int, ...], n: int) -> list[int]:
     """Os k menores que n/2 (acima disso a trustworthiness não está definida); pelo menos um."""
     return [k for k in ks if k < n / 2] or [(n - 1) // 2]
+
+
+def parte_ou_quantas(x: float | int) -> str:
+    """Uma fração em porcentagem, ou uma contagem: a tabela da variância tem as duas na mesma coluna."""
+    return porcento(x) if isinstance(x, float) else inteiro(x)
 
 
 # --- 4 e 5: o que se mexe -----------------------------------------------------------------------
