@@ -51,6 +51,7 @@ aula = Aula("06_projecoes", __doc__, SECOES, opcoes)
 import math
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.decomposition import PCA
 from sklearn.manifold import trustworthiness
 
@@ -105,8 +106,8 @@ if aula.secao(1):
 
     # Brinquedo: uma reta no espaço tem uma dimensão só, e a PCA a acha.
     reta = np.outer(np.arange(5.0), [1.0, 2.0, 2.0])  # (5,), (3,) -> (5, 3)
-    parte = pca(reta)[2][0]
-    aula.diga(f"Brinquedo: 5 pontos numa reta em 3-D: a 1ª componente explica {porcento(parte)}.")
+    uma = porcento(pca(reta)[2][0])
+    aula.diga(f"Brinquedo: 5 pontos numa reta em 3-D: a 1ª componente explica {uma}.")
     # Entorte a reta num plano inclinado: agora são duas, e a sombra de duas ainda guarda tudo.
     torta = reta + np.outer([0.0, 1, 0, -1, 0], [2.0, 1, -2])  # (5, 3)
     centro, eixos, partes = pca(torta)
@@ -160,17 +161,23 @@ if aula.secao(1):
 
 # %% 2 · Três desenhos das mesmas palavras
 if aula.secao(2):
-    # O botão, à mão: quantos vizinhos pesam para um ponto que alcança uma distância σ. O t-SNE
-    # escolhe o σ de cada ponto até que a conta dê a perplexidade pedida; o UMAP conta cabeças.
-    d2 = np.sum((X[1:] - X[0]) ** 2, axis=1)  # (n − 1, d) -> (n − 1,)
-    linhas = []
-    for sigma in (0.1, 0.2, 0.4, 10.0):
+    # O botão, à mão: se um ponto alcança uma distância σ, quantos vizinhos pesam para ele?
+    d2 = np.sum((X[1:] - X[0]) ** 2, axis=1)  # (n − 1, d) -> (n − 1,): do primeiro aos outros
+
+    def peso_e_perplexidade(sigma):
         p = np.exp(-d2 / (2 * sigma**2))  # (n − 1,)
         p = p / np.sum(p)
-        entropia = -np.sum(p * np.log(p))  # (n − 1,) -> um número, em nats
-        linhas.append([sigma, np.max(p), math.exp(entropia)])
+        return np.max(p), math.exp(-np.sum(p * np.log(p)))  # exp da entropia: “quantos” de fato
+
+    # O t-SNE procura o σ de cada ponto que dá a perplexidade pedida; o UMAP conta k vizinhos.
+    baixo, alto = 0.1, 10.0
+    while alto - baixo > 1e-6:
+        sigma = (baixo + alto) / 2
+        pouco = peso_e_perplexidade(sigma)[1] < botao
+        baixo, alto = (sigma, alto) if pouco else (baixo, sigma)
+    linhas = [[s, *peso_e_perplexidade(s)] for s in (0.1, 0.2, sigma, 10.0)]
     colunas = {"alcance σ": decimal, "peso do mais próximo": porcento, "perplexidade": decimal}
-    titulo = f"Quantos dos outros {n - 1} pontos contam para {pontos.nomes[0]}"
+    titulo = f"Quantos dos outros {n - 1} pontos pesam para {pontos.nomes[0]}"
     aula.tabela("2_perplexidade", titulo, colunas, linhas)
     aula.diga(f"Perplexidade (e vizinhos do UMAP): {botao}. Início: PCA.")
     alt = "PCA, t-SNE e UMAP lado a lado"
@@ -228,14 +235,19 @@ if aula.secao(3):
     # O piso de qualquer medida: pontos sorteados, que não sabem nada de X.
     todos = desenhos()
     todos["pontos ao acaso"] = np.random.default_rng(SEMENTE).standard_normal((n, 2))
-    linhas, contra = [], []
+    pares = np.triu_indices(n, 1)  # cada par uma vez: n(n − 1)/2 deles
+    linhas, contra, globais = [], [], []
     for nome, Y in todos.items():
         E, difs = distancias(Y), []  # (n, 2) -> (n, n)
+        # O global: quem está mais longe de quem? Correlação dos postos de todas as distâncias.
+        global_ = np.corrcoef(rankdata(D[pares]), rankdata(E[pares]))[0, 1]  # (pares,) -> um número
+        erro = np.abs(global_ - projecoes.correlacao(D, E))
+        globais.append(Conferencia(f"correlação global em {nome}", float(erro), 0.0, 1e-9))
         for k in ks:
             t, s = np.mean(confiancas(D, E, k)), np.mean(confiancas(E, D, k))
             postos = [vizinhos_de(*par, k)[1] for par in zip(D, E, strict=True)]  # n vezes (k,)
             ficam = np.mean(np.array(postos) <= k)
-            linhas.append([nome, k, t, s, ficam, projecoes.correlacao(D, E)])
+            linhas.append([nome, k, t, s, ficam, global_])
             aula.resultado(f"confianca_{nome}_k{k}", float(t), "fração")
             deles = [trustworthiness(*par, n_neighbors=k) for par in ((X, Y), (Y, X))]
             difs.append(np.abs(np.subtract(deles, [t, s])))  # (2,)
@@ -250,12 +262,12 @@ if aula.secao(3):
         "leia cada número ao lado da última linha, a de pontos ao acaso. Os vizinhos se mantêm em "
         "parte; o global é outra conta."
     )
-    aula.comparar("3_biblioteca", "Do zero contra o scikit-learn", contra)
+    aula.comparar("3_biblioteca", "Do zero contra o scikit-learn", contra + globais)
     aula.codigo()
 
 # %% 4 · Só a semente mudou
 grades = {}
-if any(aula.pediu(s) for s in (4, 7)):
+if aula.pediu(4) or aula.pediu(7):
     with aula.barra() as progresso:
         for metodo in corridas.metodos[1:]:
             grades[metodo] = exp.grade(corridas, metodo, botoes, SEMENTES, progresso)
@@ -296,17 +308,14 @@ if aula.secao(5):
     aula.tabela("5_inicio", f"O começo e o global ({len(tres)} sementes)", colunas, medidos)
     for m in medidos:
         aula.resultado(f"global_{m.pontos}_{m.metodo}_{m.inicio}", m.global_, "correlação")
-    ganhos = {}
-    for nome in casos:
-        globais = [
-            [m.global_ for m in medidos if (m.pontos, m.inicio) == (nome, como)]
-            for como in exp.INICIOS.values()
-        ]
-        ganhos[nome] = np.subtract(*np.mean(globais, axis=1))  # (2, métodos) -> (2,) -> um número
-        aula.resultado(f"ganho_do_inicio_pca_{nome}", float(ganhos[nome]), "correlação")
+    # Foram medidos nesta ordem: caso a caso, método a método, e o início PCA antes do sorteado.
+    globais = np.reshape([m.global_ for m in medidos], (len(casos), -1, 2))
+    ganhos = np.mean(globais[..., 0] - globais[..., 1], axis=1)  # (casos, métodos) -> (casos,)
+    for nome, ganho in zip(casos, ganhos, strict=True):
+        aula.resultado(f"ganho_do_inicio_pca_{nome}", float(ganho), "correlação")
     aula.repare(
-        f"o início PCA muda a correlação global em {decimal(ganhos['círculo'])} no círculo e em "
-        f"{decimal(ganhos['palavras'])} nas palavras. O UMAP passou anos por mais global que o t-SNE "
+        f"o início PCA muda a correlação global em {decimal(ganhos[0])} no círculo e em "
+        f"{decimal(ganhos[1])} nas palavras. O UMAP passou anos por mais global que o t-SNE "
         "só porque começava melhor (Kobak e Linderman 2021): compare as linhas de mesmo início."
     )
     aula.codigo()
@@ -346,12 +355,11 @@ elif aula.pediu(6):
 # %% 7 · O veredito
 if aula.secao(7):
     # Uma frase à mão, na PCA: de quantos pontos o vizinho mais próximo é o verdadeiro?
-    infinito = np.diag(np.full(n, np.inf))  # (n, n): ninguém é vizinho de si mesmo
-    verdadeiro, visto = (
-        np.argmin(projecoes.distancias(Z) + infinito, axis=1)  # (n, n) -> (n,)
-        for Z in (X, corridas.fazer("PCA"))
-    )
-    acertos = np.mean(verdadeiro == visto)
+    def mais_perto(Z):
+        fora = np.diag(np.full(n, np.inf))  # (n, n): ninguém é vizinho de si mesmo
+        return np.argmin(projecoes.distancias(Z) + fora, axis=1)  # (n, n) -> (n,)
+
+    acertos = np.mean(mais_perto(X) == mais_perto(corridas.fazer("PCA")))
     aula.diga(
         f"Uma frase à mão: na PCA, o vizinho mais próximo é o verdadeiro em {porcento(acertos)} dos "
         f"pontos: {'passa' if acertos >= 0.5 else 'não passa'} (pedimos metade). Agora todas, em todos."
