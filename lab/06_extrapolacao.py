@@ -136,11 +136,12 @@ if aula.secao(1):
     alvos = [ficha["perda_5_grama"][como] for como in (str(TREINO), "corrido")]
     linhas, vence = [], {}
     for nome in nomes:
-        # Só vence quem vence com todas as sementes: decide a pior.
-        pior = torch.mean(medidas[nome, TREINO].double(), dim=-1).max()  # (s, caracteres) -> (s,)
+        por_semente = torch.mean(medidas[nome, TREINO].double(), dim=-1)  # (s, caracteres) -> (s,)
+        pior, melhor = torch.max(por_semente), torch.min(por_semente)
+        # O ± é meia distância entre as sementes. Só vence quem vence com todas: decide a pior.
+        perda = exp.ComFaixa(torch.mean(por_semente), (pior - melhor) / 2)
         vence[nome] = [bool(pior < alvo) for alvo in alvos]
-        sim_ou_nao = ["sim" if v else "não" for v in vence[nome]]
-        linhas.append([nome, exp.media(medidas[nome, TREINO]), *alvos, *sim_ou_nao])
+        linhas.append([nome, perda, *alvos, *("sim" if v else "não" for v in vence[nome])])
     colunas = {"esquema": str, "perda": exp.ComFaixa.texto, "5-grama": decimal}
     colunas |= {"5-grama, texto corrido": decimal, "vence o 5-grama": str, "vence o corrido": str}
     titulo = f"No comprimento de treino ({TREINO}), nats por caractere"
@@ -149,19 +150,19 @@ if aula.secao(1):
     corrido = [nome for nome in nomes if not vence[nome][1]]
     if perdem:
         aula.repare(
-            f"não vence o 5-grama, neste tamanho e com este treino: {' nem '.join(perdem)}. O que "
-            "vem adiante sobre quem perde se lê com essa ressalva."
+            f"não vence o 5-grama, neste tamanho e com este treino: {' nem '.join(perdem)}. O que vem "
+            "adiante sobre quem perde se lê com essa ressalva."
         )
     else:
-        aula.repare(
-            "todos vencem o 5-grama lido nas mesmas janelas: usam mais que os quatro caracteres "
-            "anteriores. "
-            + (
+        resto = "Vencem até o de texto corrido, que não perde contexto no começo das janelas."
+        if corrido:
+            resto = (
                 "O 5-grama de texto corrido não perde contexto nenhum no começo das janelas, e esse "
                 f"ainda ganha de {' e de '.join(corrido)}."
-                if corrido
-                else "Vencem até o de texto corrido, que não perde contexto no começo das janelas."
             )
+        aula.repare(
+            "todos vencem o 5-grama lido nas mesmas janelas: usam mais que os quatro caracteres "
+            f"anteriores. {resto}"
         )
     # As mesmas perdas em perplexidade (entre quantas letras se hesita) e em bits por letra.
     perdas = [(nome, float(exp.media(medidas[nome, TREINO]))) for nome in nomes]
@@ -252,8 +253,7 @@ if aula.secao(3):
     aula.tabela("3_efeito", titulo, colunas, linhas)
     meios = (np.arange(LONGO // BLOCO) + 0.5) * BLOCO  # (blocos,)
     series = {nome: (meios, efeito(nome, BLOCO)) for nome in longos}
-    alt = "efeito da janela longa por posição"
-    aula.figura("3_efeito", alt, fig.efeito, series, nomes, TREINO)
+    aula.figura("3_efeito", "efeito da janela longa por posição", fig.efeito, series, nomes, TREINO)
     aula.repare(
         "até 128 é zero: nada mudou. Depois, acima de zero o modelo teria ido melhor sem o contexto a "
         "mais. Os dentes a cada 128 são os caracteres que abririam uma janela curta, sem passado: onde a "

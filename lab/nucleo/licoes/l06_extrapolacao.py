@@ -22,7 +22,7 @@ class ComFaixa(float):
     def __new__(cls, media: float, faixa: float):
         """`faixa` é meia distância entre a maior e a menor semente."""
         novo = super().__new__(cls, media)
-        novo.faixa = faixa
+        novo.faixa = float(faixa)
         return novo
 
     def texto(self) -> str:
@@ -33,8 +33,7 @@ class ComFaixa(float):
 def media(perdas: Tensor) -> ComFaixa:
     """(sementes, caracteres) -> a média das sementes e a sua faixa, em nats por caractere."""
     por_semente = perdas.double().mean(-1)  # (sementes, caracteres) -> (sementes,)
-    faixa = float(por_semente.max() - por_semente.min()) / 2
-    return ComFaixa(float(por_semente.mean()), faixa)
+    return ComFaixa(por_semente.mean(), (por_semente.max() - por_semente.min()) / 2)
 
 
 def nomes(medidas: Medidas) -> list[str]:
