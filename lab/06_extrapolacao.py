@@ -104,7 +104,7 @@ if aula.secao(1):
     chances = np.array([0.5, 0.25, 0.5, 0.125])  # (4,)
     perda = np.mean(-np.log(chances))  # (4,) -> um número, em nats
     aula.diga(
-        f"Brinquedo: chances {', '.join(decimal(c) for c in chances)} dão perda {decimal(perda)} "
+        f"Brinquedo: chances {'; '.join(decimal(c) for c in chances)} dão perda {decimal(perda)} "
         f"nats; exp dela é a perplexidade, {decimal(np.exp(perda))}: hesitar entre tantas letras."
     )
 

@@ -49,9 +49,8 @@ def pca(wpe: np.ndarray, k: int = 3) -> Curva:
 
     O sinal de cada eixo é arbitrário; fixamos: a coordenada de maior módulo é positiva.
     """
-    U, s, _ = np.linalg.svd(
-        centrar(wpe.astype(np.float64)), full_matrices=False
-    )  # (n, d) -> (n, r), (r,)
+    centrada = centrar(wpe.astype(np.float64))  # (n, d)
+    U, s, _ = np.linalg.svd(centrada, full_matrices=False)  # (n, d) -> (n, r), (r,)
     pontos = U[:, :k] * s[:k]  # (n, r) -> (n, k)
     sinais = np.sign(pontos[np.abs(pontos).argmax(0), np.arange(pontos.shape[1])])
     return Curva(pontos * sinais, s[:k] ** 2 / ((s**2).sum() or 1))  # linhas iguais: fração 0
