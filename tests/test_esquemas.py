@@ -145,11 +145,7 @@ def test_saida_e_a_tabela_de_entrada():
     assert m.lm_head.weight is m.transformer.entrada.tabela.weight
 
 
-@pytest.mark.parametrize(
-    "faz",
-    [lambda: ModeloDeEsquema("outro"), lambda: ModeloDeEsquema("RoPE", Medidas(d=30, cabecas=4))],
-)
-def test_enganos_tem_mensagem(faz):
+def test_esquema_desconhecido_tem_mensagem():
     with pytest.raises(ErroDePosicao) as erro:
-        faz()
+        ModeloDeEsquema("outro")
     assert erro.value.por_que and erro.value.o_que_fazer

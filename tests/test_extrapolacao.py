@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from conftest import erro_gentil, licao_pronta, rodar_dentro
+from conftest import erro_gentil, ler_csv, licao_pronta, rodar_dentro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.contas.posicoes import ErroDePosicao
 from nucleo.licoes import l06_extrapolacao as exp
@@ -95,20 +95,15 @@ def test_perdas_sao_as_de_cada_janela_a_mao(pequeno, ids):
 
 
 @unit
-def test_efeito_da_janela_comeca_em_zero(pequeno, ids, tmp_path):
+def test_avaliar_le_o_que_se_pede_e_esticar_nao_vaza(pequeno, ids, tmp_path):
     for esquema in ESQUEMAS:
         ex.guardar(ModeloDeEsquema(esquema, ex.MEDIDAS, 1), 1, tmp_path)
     medidas, esticadas = ex.avaliar(ids, (1,), tmp_path)
     assert ("aprendido", 16) not in medidas and ("aprendido", 8) in medidas
-    efeito = exp.efeito_da_janela(medidas)
-    assert set(efeito) == set(ESQUEMAS) - {"aprendido"}
-    for curva in efeito.values():
-        assert curva.shape == (2,) and abs(curva[0]) < 1e-6
     # No comprimento de treino não há o que esticar; fora dele, cada receita é outra conta.
     assert torch.equal(esticadas["linear", 8], medidas["RoPE", 8])
     assert not torch.equal(esticadas["linear", 16], medidas["RoPE", 16])
     assert torch.equal(esticadas["sem esticar", 16], medidas["RoPE", 16])
-    # E as receitas não vazam para a próxima avaliação, que só lê o que se pede.
     de_novo, nada = ex.avaliar(ids, (1,), tmp_path, comprimentos=(16,), esticar=False)
     assert torch.equal(de_novo["RoPE", 16], medidas["RoPE", 16])
     assert {L for _, L in de_novo} == {16} and nada == {}
@@ -119,24 +114,6 @@ def test_efeito_da_janela_comeca_em_zero(pequeno, ids, tmp_path):
 def test_aprendido_alem_da_tabela(pequeno, ids):
     with pytest.raises(ErroDePosicao):
         ex.perdas(ModeloDeEsquema("aprendido", ex.MEDIDAS, 1).eval(), ids, 9)
-
-
-@unit
-def test_quem_vence_o_5_grama_se_decide_pela_pior_semente():
-    medidas = {
-        ("nenhum", 128): torch.tensor([[1.0, 1.0], [2.0, 2.0]]),
-        ("RoPE", 128): torch.tensor([[1.0, 1.0], [1.1, 1.1]]),
-    }
-    ficha = {"perda_5_grama": {"128": 1.9, "corrido": 1.05}}
-    quadro = exp.contra_n_gramas(medidas, ficha)
-    assert [x[-2:] for x in quadro.linhas] == [["não", "não"], ["sim", "não"]]
-    assert "não vence o 5-grama" in exp.quem_perde(quadro) and "nenhum" in exp.quem_perde(quadro)
-    ficha = {"perda_5_grama": {"128": 2.5, "corrido": 1.5}}
-    frase = exp.quem_perde(exp.contra_n_gramas(medidas, ficha))
-    assert "todos vencem" in frase and "ganha de nenhum" in frase and "RoPE" not in frase
-    ficha = {"perda_5_grama": {"128": 2.5, "corrido": 2.4}}
-    assert "até o de texto corrido" in exp.quem_perde(exp.contra_n_gramas(medidas, ficha))
-    assert "0,450 nat do melhor (RoPE)" in exp.o_que_nao_se_ve(medidas)
 
 
 @unit
@@ -181,10 +158,35 @@ def rapida():
 def test_a_tabela_se_refaz_dos_pesos(rapida):
     feito, pasta = rapida
     dados = json.loads((pasta / "resultado.json").read_text("utf-8"))
-    assert dados["nao_conferem"] == [] and dados["conferencias"] == len(ESQUEMAS)
+    assert dados["nao_conferem"] == []
+    # As perdas anotadas, e à mão: bigrama 2, esquemas 3, a janela 1, frequências 3.
+    assert dados["conferencias"] == len(ESQUEMAS) + 9
     secoes = re.findall(r"^(\d) · ", feito.stdout, re.M)
     assert secoes == list("12345")
     assert not re.search(r"\bnan\b|\bNone\b|tensor\(", feito.stdout)
+
+
+@pytest.mark.cli
+def test_as_tabelas_contra_o_que_se_anotou(rapida):
+    """Com a primeira semente: quem vence o 5-grama, a perplexidade e o efeito até 128, pela ficha."""
+    ficha = ex.ficha()
+    regua, corrido = (ficha["perda_5_grama"][como] for como in ("128", "corrido"))
+    perplexidade = {x["esquema"]: x for x in ler_csv(rapida[1], "1_perplexidade")}
+    for linha in ler_csv(rapida[1], "1_no_treino"):
+        anotada = ficha["perdas"][linha["esquema"]]["128"][0]
+        assert float(linha["perda"]) == pytest.approx(anotada, abs=1e-3)
+        assert (linha["vence o 5-grama"] == "sim") == (anotada < regua)
+        assert (linha["vence o corrido"] == "sim") == (anotada < corrido)
+        lida = float(perplexidade[linha["esquema"]]["perplexidade"])
+        assert lida == pytest.approx(2.718281828 ** float(linha["perda"]), rel=1e-6)
+    efeito = ler_csv(rapida[1], "3_efeito")
+    assert {x["esquema"] for x in efeito} == set(ESQUEMAS) - {"aprendido"}
+    for linha in efeito:
+        # 1.024 menos 128, nos mesmos caracteres: a média dos blocos é a diferença das médias.
+        longa, curta = (ficha["perdas"][linha["esquema"]][L][0] for L in ("1024", "128"))
+        blocos = [float(v) for nome, v in linha.items() if nome != "esquema"]
+        assert abs(blocos[0]) < 1e-6
+        assert sum(blocos) / 8 == pytest.approx(longa - curta, abs=2e-3)
 
 
 @unit

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.stats import rankdata, spearmanr
 
 from nucleo.contas import tabela_posicoes
 
@@ -144,27 +146,12 @@ class Corridas:
         return ["PCA", "t-SNE"] + ([] if self.sem_umap else ["UMAP"])
 
 
-def circulo(n: int, semente: int, ruido: float = 0.02) -> np.ndarray:
-    """(n, 10): pontos num círculo, em 10 dimensões, com um pouco de ruído, na ordem do ângulo.
-
-    O brinquedo de Kobak e Linderman (2021): a forma global é conhecida, e vê-se quem a rasga.
-    """
-    t = np.linspace(0, 2 * np.pi, n, endpoint=False)
-    X = np.random.default_rng(semente).standard_normal((n, 10)) * ruido
-    X[:, :2] += np.stack([np.cos(t), np.sin(t)], axis=1)
-    return X.astype(np.float32)
-
-
 # --- distorção -----------------------------------------------------------------------------
 
 
 def distancias(X: np.ndarray) -> np.ndarray:
     """(n, d) -> (n, n): a distância euclidiana entre cada par, em float64; a diagonal é zero."""
-    X = X.astype(np.float64)
-    q = (X * X).sum(1)
-    D = np.sqrt(np.maximum(q[:, None] + q - 2 * X @ X.T, 0))  # (n, d) @ (d, n) -> (n, n)
-    np.fill_diagonal(D, 0)
-    return D
+    return cdist(X, X)
 
 
 def postos(D: np.ndarray) -> np.ndarray:
@@ -172,35 +159,8 @@ def postos(D: np.ndarray) -> np.ndarray:
 
     Empates (vetores repetidos) saem pelo menor índice; o próprio ponto é sempre o posto 0.
     """
-    D = D.copy()
-    np.fill_diagonal(D, -1)
-    ordem = np.argsort(D, axis=1, kind="stable")
-    r = np.empty_like(ordem)
-    np.put_along_axis(r, ordem, np.arange(len(D))[None, :].repeat(len(D), 0), axis=1)
-    return r
-
-
-def confianca(D_alto: np.ndarray, D_baixo: np.ndarray, k: int) -> float:
-    """Trustworthiness: 1 se todo vizinho no desenho é vizinho no espaço; perde quem inventa.
-
-    1 − 2/(n·k·(2n − 3k − 1)) · Σᵢ Σⱼ (r(i, j) − k), com j entre os k vizinhos de i no desenho e
-    r o posto verdadeiro, quando passa de k. Venna e Kaski 2001. Erros: `ValueError` se k ≥ n/2.
-    """
-    n = len(D_alto)
-    if not 1 <= k < n / 2:
-        raise ValueError(f"k = {k} não serve para {n} pontos: precisa ser de 1 a menos de n/2")
-    r, perto = postos(D_alto), postos(D_baixo)
-    no_desenho = (perto >= 1) & (perto <= k)  # (n, n)
-    excesso = np.maximum(r - k, 0)[no_desenho].sum()
-    return float(1 - 2 * excesso / (n * k * (2 * n - 3 * k - 1)))
-
-
-def continuidade(D_alto: np.ndarray, D_baixo: np.ndarray, k: int) -> float:
-    """Continuity: 1 se todo vizinho do espaço segue vizinho no desenho; perde quem rasga.
-
-    A confiança com os papéis trocados. Venna e Kaski 2001.
-    """
-    return confianca(D_baixo, D_alto, k)
+    sem_gemeos = D - np.eye(len(D))  # a distância a si mesmo vira −1: ninguém passa na frente
+    return rankdata(sem_gemeos, method="ordinal", axis=1).astype(int) - 1
 
 
 def sobreposicao(D_alto: np.ndarray, D_baixo: np.ndarray, k: int) -> float:
@@ -211,17 +171,9 @@ def sobreposicao(D_alto: np.ndarray, D_baixo: np.ndarray, k: int) -> float:
 
 
 def correlacao(D_alto: np.ndarray, D_baixo: np.ndarray) -> float:
-    """A correlação de postos (Spearman) entre todas as distâncias: o que sobra do global.
-
-    0 se um dos lados for constante (aí não há ordem a comparar).
-    """
-    from scipy.stats import rankdata
-
+    """A correlação de postos (Spearman) entre todas as distâncias: o que sobra do global."""
     i, j = np.triu_indices(len(D_alto), 1)
-    a, b = (rankdata(D[i, j]) for D in (D_alto, D_baixo))  # (pares,)
-    if a.std() == 0 or b.std() == 0:
-        return 0.0
-    return float(np.corrcoef(a, b)[0, 1])
+    return float(spearmanr(D_alto[i, j], D_baixo[i, j])[0])
 
 
 def pureza(D: np.ndarray, rotulos: np.ndarray, k: int) -> float:
@@ -301,13 +253,6 @@ def aglomerados(X: np.ndarray, Y: np.ndarray, quantos: int, semente: int) -> Agl
     return Aglomerados(
         partes, float(silhouette_score(Y, partes)), float(silhouette_score(X, partes))
     )
-
-
-def concordancia(a: np.ndarray, b: np.ndarray) -> float:
-    """Índice de Rand ajustado entre duas partições: 1 iguais, 0 o que o acaso daria."""
-    from sklearn.metrics import adjusted_rand_score
-
-    return float(adjusted_rand_score(a, b))
 
 
 def contar_aglomerados(Y: np.ndarray) -> int:

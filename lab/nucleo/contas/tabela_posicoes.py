@@ -47,27 +47,10 @@ class Curva:
 def pca(wpe: np.ndarray, k: int = 3) -> Curva:
     """As k primeiras componentes principais das linhas centradas, em float64.
 
-    Pela menor das duas matrizes de produtos, a das linhas (n, n) ou a das colunas (d, d): os
-    autovalores são os mesmos, e saem muito antes que uma SVD.
-
     O sinal de cada eixo é arbitrário; fixamos: a coordenada de maior módulo é positiva.
     """
     centrada = centrar(wpe.astype(np.float64))  # (n, d)
-    n, d = centrada.shape
-    k = min(k, n, d)
-    if n <= d:
-        valores, vetores = np.linalg.eigh(centrada @ centrada.T)  # (n,), (n, n), em ordem crescente
-        pontos = vetores[:, : -k - 1 : -1] * np.sqrt(np.maximum(valores[: -k - 1 : -1], 0))
-    else:
-        valores, vetores = np.linalg.eigh(centrada.T @ centrada)  # (d,), (d, d)
-        pontos = centrada @ vetores[:, : -k - 1 : -1]  # (n, d) @ (d, k) -> (n, k)
+    U, s, _ = np.linalg.svd(centrada, full_matrices=False)  # (n, d) -> (n, r), (r,)
+    pontos = U[:, :k] * s[:k]  # (n, r) -> (n, k)
     sinais = np.sign(pontos[np.abs(pontos).argmax(0), np.arange(pontos.shape[1])])
-    total = np.einsum("nd,nd->", centrada, centrada) or 1.0  # uma linha só: fração 0, e não 0/0
-    fracao = np.maximum(valores[: -k - 1 : -1], 0) / total  # (k,)
-    return Curva(pontos * sinais, fracao)
-
-
-def minimo(cossenos: np.ndarray) -> tuple[int, int, float]:
-    """(i, j, cosseno) do par de posições mais oposto, com i < j."""
-    i, j = np.unravel_index(int(cossenos.argmin()), cossenos.shape)
-    return int(min(i, j)), int(max(i, j)), float(cossenos.min())
+    return Curva(pontos * sinais, s[:k] ** 2 / ((s**2).sum() or 1))  # linhas iguais: fração 0

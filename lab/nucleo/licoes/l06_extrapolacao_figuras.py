@@ -20,10 +20,7 @@ def _aspecto(n: int) -> dict:
 
 
 def por_comprimento(
-    series: dict[str, tuple[np.ndarray, np.ndarray]],
-    faixas: dict[str, np.ndarray],
-    titulo: str,
-    treino: int,
+    curvas: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]], titulo: str, treino: int
 ) -> Figure:
     """Perda contra o tamanho da janela, com a faixa das sementes e o comprimento de treino."""
     from matplotlib.ticker import NullLocator
@@ -31,15 +28,13 @@ def por_comprimento(
     with estilo():
         figura = folha(12.5, 6.5)
         eixo = figura.subplots()
-        for n, (nome, (x, y)) in enumerate(series.items()):
+        for n, (nome, (x, y, faixa)) in enumerate(curvas.items()):
             aspecto = _aspecto(n)
             # Quem só existe num comprimento é um ponto: maior, para não se perder sob os outros.
             eixo.plot(x, y, label=nome, markersize=8 if len(x) > 1 else 14, zorder=3, **aspecto)
-            eixo.fill_between(
-                x, y - faixas[nome], y + faixas[nome], color=aspecto["color"], alpha=0.2
-            )
+            eixo.fill_between(x, y - faixa, y + faixa, color=aspecto["color"], alpha=0.2)
         eixo.axvline(treino, color="0.4", linestyle=":")
-        todos = sorted({int(v) for x, _ in series.values() for v in x})
+        todos = sorted({int(v) for x, *_ in curvas.values() for v in x})
         eixo.set_xscale("log", base=2)
         eixo.set_xticks(todos, [f"{v:,}".replace(",", ".") for v in todos])
         eixo.xaxis.set_minor_locator(NullLocator())

@@ -1,16 +1,19 @@
-"""Os experimentos de 06_projecoes: o conjunto de palavras, as medidas e o veredito."""
+"""O que não cabe na página da lição 06_projecoes: o conjunto de palavras, as dezenas de desenhos, os
+controles e o veredito."""
 
+import itertools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from nucleo.base import caminhos
-from nucleo.base.caderno import Conferencia, Quadro
+from nucleo.base.caderno import Quadro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import decimal, inteiro, porcento
-from nucleo.contas import projecoes, vetores
+from nucleo.contas import projecoes
 from nucleo.contas.projecoes import Corridas
 from nucleo.modelos.fontes import Modelo
 from nucleo.modelos.tokens import Tokenizador, normalizar, visivel
@@ -172,107 +175,32 @@ def quadro_do_conjunto(c: Conjunto) -> Quadro:
     )
 
 
-def botoes_que_cabem(botoes: tuple[int, ...], n: int) -> list[int]:
-    """As perplexidades menores que um terço de n (o que o t-SNE olha de fato são 3× ela); pelo
-    menos uma."""
-    return [b for b in botoes if 3 * b < n] or [max(2, (n - 1) // 3)]
+def escolher_botoes(pedidos: list[int] | None, padrao: tuple[int, ...], n: int) -> list[int]:
+    """As perplexidades pedidas, sem repetir; ou as de `padrao` menores que um terço de n (o que o t-SNE
+    olha de fato são 3× ela), pelo menos uma.
 
-
-def conferir_botoes(botoes: list[int], n: int) -> None:
-    """Nada se todo botão é menor que n. Erros: `ErroDoUsuario` com o que cabe."""
-    for b in botoes:
+    Erros: `ErroDoUsuario` se uma pedida não for menor que n.
+    """
+    for b in pedidos or []:
         if b >= n:
             raise ErroDoUsuario(
                 f"A perplexidade {b} não cabe em {n} pontos.",
                 "Ela é, mais ou menos, quantos vizinhos cada ponto olha: precisa ser menor que o total.",
                 f"Use --perplexidade de 2 a {n - 1} (boas: até {max(2, n // 3)}), ou mais palavras.",
             )
+    if pedidos:
+        return list(dict.fromkeys(pedidos))
+    return [b for b in padrao if 3 * b < n] or [max(2, (n - 1) // 3)]
 
 
 def ks_que_cabem(ks: tuple[int, ...], n: int) -> list[int]:
-    """Os k menores que n/2: acima disso a trustworthiness não está definida."""
-    return [k for k in ks if k < n / 2]
+    """Os k menores que n/2 (acima disso a trustworthiness não está definida); pelo menos um."""
+    return [k for k in ks if k < n / 2] or [(n - 1) // 2]
 
 
-# --- 1: variância explicada -------------------------------------------------------------------
-
-
-def variancia(modelo: Modelo, c: Conjunto) -> Quadro:
-    """A variância acumulada nas primeiras componentes: da wte inteira e das palavras escolhidas."""
-    inteira = projecoes.fracao_explicada(modelo.wte)  # (d,)
-    nossa = projecoes.fracao_explicada(c.X)
-    linhas = [
-        [k, inteira[:k].sum(), nossa[:k].sum()] for k in (1, 2, 3, 10, 50, 100) if k <= len(inteira)
-    ]
-    for parte in (0.5, 0.9):
-        quantas = [int(np.searchsorted(np.cumsum(f), parte) + 1) for f in (inteira, nossa)]
-        linhas.append([f"para {porcento(parte, 0)}", *quantas])
-    colunas = ("wte inteira", f"os {c.n} pontos")
-    return Quadro(
-        "Variância explicada pelas primeiras componentes",
-        {"componentes": str}
-        | dict.fromkeys(colunas, lambda x: porcento(x) if isinstance(x, float) else inteiro(x)),
-        linhas,
-    )
-
-
-def conferir_pca(c: Conjunto) -> list[Conferencia]:
-    """A PCA do laboratório contra a do scikit-learn: pontos (a menos do sinal) e frações."""
-    from sklearn.decomposition import PCA
-
-    deles = PCA(2, svd_solver="full").fit(c.X.astype(np.float64))
-    Y = deles.transform(c.X.astype(np.float64))
-    nossa = projecoes.pca(c.X)
-    sinal = np.sign((Y * nossa).sum(0))
-    fracao = projecoes.fracao_explicada(c.X)[:2]
-    return [
-        Conferencia("pontos da PCA", float(np.abs(Y * sinal - nossa).max()), 0.0, 1e-5),
-        Conferencia(
-            "variância explicada", float(np.abs(fracao - deles.explained_variance_ratio_).max()),
-            0.0, 1e-5,
-        ),
-    ]  # fmt: skip
-
-
-# --- 3: distorção -------------------------------------------------------------------------------
-
-
-def ao_acaso(n: int, semente: int) -> np.ndarray:
-    """(n, 2): pontos sorteados, que não sabem nada de X. O piso de qualquer medida."""
-    return np.random.default_rng(semente).standard_normal((n, 2))
-
-
-def distorcao(c: Conjunto, desenhos: dict[str, np.ndarray], ks: list[int]) -> Quadro:
-    """As medidas de cada desenho, uma linha por (desenho, k)."""
-    D, linhas = projecoes.distancias(c.X), []
-    for nome, Y in desenhos.items():
-        E = projecoes.distancias(Y)
-        global_ = projecoes.correlacao(D, E)
-        for k in ks:
-            linhas.append([nome, k, projecoes.confianca(D, E, k), projecoes.continuidade(D, E, k)])
-            linhas[-1] += [projecoes.sobreposicao(D, E, k), global_]
-    colunas = {"desenho": str, "k": inteiro, "confiança": decimal, "continuidade": decimal}
-    colunas |= {"vizinhos mantidos": porcento, "correlação global": decimal}
-    return Quadro("Quanto cada desenho distorce (1 é nada)", colunas, linhas)
-
-
-def conferir_confianca(
-    c: Conjunto, desenhos: dict[str, np.ndarray], ks: list[int]
-) -> list[Conferencia]:
-    """A nossa trustworthiness contra a do scikit-learn; e a continuidade, com papéis trocados."""
-    from sklearn.manifold import trustworthiness
-
-    D, linhas = projecoes.distancias(c.X), []
-    X = c.X.astype(np.float64)
-    for nome, Y in desenhos.items():
-        E = projecoes.distancias(Y)
-        for medida, nossa, a, b in (
-            ("confiança", projecoes.confianca, X, Y),
-            ("continuidade", projecoes.continuidade, Y, X),
-        ):
-            pior = max(abs(nossa(D, E, k) - trustworthiness(a, b, n_neighbors=k)) for k in ks)
-            linhas.append(Conferencia(f"{medida} em {nome}", float(pior), 0.0, 1e-9))
-    return linhas
+def parte_ou_quantas(x: float | int) -> str:
+    """Uma fração em porcentagem, ou uma contagem: a tabela da variância tem as duas na mesma coluna."""
+    return porcento(x) if isinstance(x, float) else inteiro(x)
 
 
 # --- 4 e 5: o que se mexe -----------------------------------------------------------------------
@@ -289,19 +217,25 @@ def grade(corridas: Corridas, metodo: str, botoes: list[int], sementes: range, p
     return feitos
 
 
+def _concordancia(D: np.ndarray, desenhos: list[np.ndarray], k: int) -> list[float]:
+    """Médias de quatro medidas: vizinhos mantidos (do espaço ao desenho; entre dois desenhos) e
+    correlação global (idem)."""
+    E = [projecoes.distancias(Y) for Y in desenhos]
+    pares = list(itertools.combinations(E, 2))
+    return [
+        float(np.mean([medida(*par) for par in quais]))
+        for medida in (lambda a, b: projecoes.sobreposicao(a, b, k), projecoes.correlacao)
+        for quais in ([(D, e) for e in E], pares)
+    ]
+
+
 def quadro_da_grade(c: Conjunto, metodo: str, desenhos: dict, k: int) -> Quadro:
     """Uma linha por botão: as medidas, e quanto duas sementes concordam entre si."""
-    D, linhas = projecoes.distancias(c.X), []
-    for b in dict.fromkeys(b for b, _ in desenhos):
-        E = [projecoes.distancias(Y) for (q, _), Y in desenhos.items() if q == b]
-        pares = [(E[i], E[j]) for i in range(len(E)) for j in range(i + 1, len(E))]
-        linhas.append([
-            b,
-            np.mean([projecoes.sobreposicao(D, e, k) for e in E]),
-            np.mean([projecoes.sobreposicao(a, e, k) for a, e in pares]),
-            np.mean([projecoes.correlacao(D, e) for e in E]),
-            np.mean([projecoes.correlacao(a, e) for a, e in pares]),
-        ])  # fmt: skip
+    D = projecoes.distancias(c.X)
+    linhas = [
+        [b, *_concordancia(D, [Y for (q, _), Y in desenhos.items() if q == b], k)]
+        for b in dict.fromkeys(b for b, _ in desenhos)
+    ]
     botao = "perplexidade" if metodo == "t-SNE" else "vizinhos"
     colunas = {botao: inteiro, "vizinhos mantidos": porcento, "entre sementes": porcento}
     colunas |= {"correlação global": decimal, "entre sementes ": decimal}
@@ -311,41 +245,33 @@ def quadro_da_grade(c: Conjunto, metodo: str, desenhos: dict, k: int) -> Quadro:
 INICIOS = {"pca": "PCA", "random": "sorteado"}
 
 
-def quadro_do_inicio(casos: dict[str, tuple[Corridas, int]], sementes: list[int], k: int) -> Quadro:
+class Inicio(NamedTuple):
+    """Um método com um início: vizinhos mantidos, correlação global, e a global entre sementes."""
+
+    pontos: str
+    metodo: str
+    inicio: str
+    mantidos: float
+    global_: float
+    sementes: float
+
+
+def medir_inicios(
+    casos: dict[str, tuple[Corridas, int]], sementes: list[int], k: int
+) -> list[Inicio]:
     """O mesmo método e botão, com início informado e sorteado. Kobak e Linderman 2021.
 
     casos: {nome: (corridas, botão)}.
     """
-    linhas = []
+    medidos = []
     for nome, (corridas, botao) in casos.items():
         D = projecoes.distancias(corridas.X)
         for metodo in corridas.metodos[1:]:
             for inicio, como in INICIOS.items():
-                E = [
-                    projecoes.distancias(corridas.fazer(metodo, botao, s, inicio)) for s in sementes
-                ]
-                pares = [(E[i], E[j]) for i in range(len(E)) for j in range(i + 1, len(E))]
-                linhas.append([
-                    nome, metodo, como,
-                    np.mean([projecoes.sobreposicao(D, e, k) for e in E]),
-                    np.mean([projecoes.correlacao(D, e) for e in E]),
-                    np.mean([projecoes.correlacao(a, e) for a, e in pares]),
-                ])  # fmt: skip
-    colunas = {"pontos": str, "método": str, "início": str, "vizinhos mantidos": porcento}
-    colunas |= {"correlação global": decimal, "concordam as sementes": decimal}
-    return Quadro(f"O começo e o global ({len(sementes)} sementes)", colunas, linhas)
-
-
-def ganho_do_inicio(quadro: Quadro) -> dict[str, float]:
-    """{pontos: correlação global média com início PCA menos a com início sorteado}."""
-    ganhos = {}
-    for nome in dict.fromkeys(x[0] for x in quadro.linhas):
-        medias = [
-            np.mean([x[4] for x in quadro.linhas if x[0] == nome and x[2] == como])
-            for como in INICIOS.values()
-        ]
-        ganhos[nome] = float(medias[0] - medias[1])
-    return ganhos
+                desenhos = [corridas.fazer(metodo, botao, s, inicio) for s in sementes]
+                mantidos, _, global_, entre = _concordancia(D, desenhos, k)
+                medidos.append(Inicio(nome, metodo, como, mantidos, global_, entre))
+    return medidos
 
 
 # --- 6: o controle --------------------------------------------------------------------------------
@@ -353,9 +279,8 @@ def ganho_do_inicio(quadro: Quadro) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Controle:
-    """O ruído e as suas corridas, e a separação com rótulos trocados pela LDA."""
+    """Os rótulos trocados, e o que a LDA faz com eles: o desenho, e o acerto dentro e fora do treino."""
 
-    ruido: Corridas
     lda: np.ndarray
     rotulos: np.ndarray
     treino: np.ndarray
@@ -363,16 +288,8 @@ class Controle:
     acerto_fora: float
 
 
-def controle(c: Conjunto, sem_umap: str, semente: int) -> Controle | None:
-    """Ruído gaussiano do mesmo tamanho que X, e LDA com os rótulos dos grupos embaralhados.
-
-    None se há menos de 3 grupos: em duas dimensões a LDA precisa de 3 classes.
-    """
-    sorteio = np.random.default_rng(semente)
-    ruido = sorteio.standard_normal(c.X.shape).astype(np.float32)
-    ruido /= np.linalg.norm(ruido, axis=1, keepdims=True)
-    if len(c.grupos) < 3:
-        return None
+def trocar_rotulos(c: Conjunto, sorteio: np.random.Generator) -> Controle:
+    """A LDA com os rótulos dos grupos embaralhados. Em duas dimensões ela precisa de 3 grupos."""
     com_grupo = c.rotulos >= 0
     trocados = sorteio.permutation(c.rotulos[com_grupo])
     treino = np.ones(len(trocados), dtype=bool)
@@ -381,21 +298,22 @@ def controle(c: Conjunto, sem_umap: str, semente: int) -> Controle | None:
         meus = sorteio.permutation(np.flatnonzero(trocados == g))
         treino[meus[: len(meus) // 3]] = False
     Y, dentro, fora = projecoes.separar_com_rotulos(c.X[com_grupo], trocados, treino)
-    return Controle(Corridas(ruido, sem_umap), Y, trocados, treino, dentro, fora)
+    return Controle(Y, trocados, treino, dentro, fora)
 
 
-def quadro_do_ruido(
-    c: Conjunto, corridas: Corridas, ctl: Controle, botao: int, semente: int
-) -> Quadro:
+def quadro_do_ruido(corridas: Corridas, ruido: Corridas, quantos: int, botao: int) -> Quadro:
     """Os aglomerados que se veem em cada desenho existem no espaço? E com outra semente?"""
-    quantos, linhas = max(2, len(c.grupos)), []
-    for nome, quem in (("palavras", corridas), ("ruído puro", ctl.ruido)):
+    from sklearn.metrics import adjusted_rand_score
+
+    linhas = []
+    for nome, quem in (("palavras", corridas), ("ruído puro", ruido)):
         for metodo in quem.metodos:
             uma, outra = (
                 projecoes.aglomerados(quem.X, quem.fazer(metodo, botao, s, "random"), quantos, 0)
-                for s in (semente, semente + 1)
+                for s in (0, 1)
             )
-            iguais = None if metodo == "PCA" else projecoes.concordancia(uma.partes, outra.partes)
+            # Rand ajustado: 1 são as mesmas partições, 0 é o que o acaso daria.
+            iguais = None if metodo == "PCA" else adjusted_rand_score(uma.partes, outra.partes)
             linhas.append([nome, metodo, uma.no_desenho, uma.no_espaco, iguais])
     colunas = {"pontos": str, "desenho": str, "silhueta no desenho": decimal}
     colunas |= {"a mesma, no espaço": decimal, "repete com outra semente": decimal}
@@ -403,15 +321,15 @@ def quadro_do_ruido(
 
 
 def quadro_dos_rotulos(
-    c: Conjunto, corridas: Corridas, ctl: Controle, botao: int, k: int, semente: int
+    c: Conjunto, corridas: Corridas, ctl: Controle, botao: int, k: int
 ) -> Quadro:
     """A pureza dos vizinhos com os rótulos certos e com os trocados; e a LDA, que vê os rótulos."""
     linhas = []
     onde = {"no espaço": c.X}
-    onde |= {m: corridas.fazer(m, botao, semente, "random") for m in corridas.metodos}
+    onde |= {m: corridas.fazer(m, botao, 0, "random") for m in corridas.metodos}
     for nome, Y in onde.items():
         D = projecoes.distancias(Y)
-        acaso = projecoes.pureza_ao_acaso(D, c.rotulos, k, 200, semente)
+        acaso = projecoes.pureza_ao_acaso(D, c.rotulos, k, 200, 0)
         linhas.append([nome, projecoes.pureza(D, c.rotulos, k), acaso.mean()])
     linhas.append(["LDA, rótulos trocados: treino", None, ctl.acerto_treino])
     linhas.append(["LDA, rótulos trocados: pontos de fora", None, ctl.acerto_fora])
@@ -543,16 +461,6 @@ def quadro_do_veredito(frases: list[Frase], grades: dict[str, dict]) -> Quadro:
 
 
 # --- 8: para levar ------------------------------------------------------------------------------------
-
-
-def vizinhos_verdadeiros(modelo: Modelo, c: Conjunto, k: int) -> list[list[tuple[int, float]]]:
-    """De cada ponto, os k tokens do vocabulário inteiro com maior cosseno, fora ele mesmo."""
-    normas = vetores.normas_das_linhas(modelo.wte)
-    notas = c.X @ modelo.wte.T / np.where(normas > 0, normas, 1)  # (n, d) @ (d, V) -> (n, V)
-    return [
-        [(int(i), float(z[i])) for i in vetores.mais_altos(z, k, (int(eu),))]
-        for z, eu in zip(notas, c.ids, strict=True)
-    ]
 
 
 def vetores_tsv(c: Conjunto) -> bytes:

@@ -143,7 +143,7 @@ class ModeloDeEsquema(nn.Module):
     """Modelo de linguagem com um dos seis esquemas; a matriz de saída é a de entrada.
 
     Levanta:
-        ErroDePosicao: esquema desconhecido, d que não se divide pelas cabeças.
+        ErroDePosicao: esquema desconhecido.
     """
 
     def __init__(self, esquema: str, medidas: Medidas | None = None, semente: int = 0):
@@ -153,12 +153,6 @@ class ModeloDeEsquema(nn.Module):
                 f"Não conheço o esquema {esquema!r}.",
                 "São os seis jeitos de dar posição ao modelo que a lição compara.",
                 f"Escolha um destes: {', '.join(ESQUEMAS)}.",
-            )
-        if m.d % m.cabecas:
-            raise ErroDePosicao(
-                f"d = {m.d} não se divide em {m.cabecas} cabeças.",
-                "Cada cabeça fica com d/cabeças coordenadas.",
-                "Escolha um d múltiplo do número de cabeças.",
             )
         super().__init__()
         torch.manual_seed(semente)

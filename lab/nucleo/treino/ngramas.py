@@ -21,8 +21,6 @@ class KneserNey:
 
     def __init__(self, fita: np.ndarray, vocabulario: int, ordem: int = 5):
         fita = np.asarray(fita, dtype=np.int64)
-        if len(fita) <= ordem:
-            raise ValueError(f"a fita tem {len(fita)} tokens; preciso de mais que {ordem}")
         self.vocabulario, self.ordem = vocabulario, ordem
         self._chaves: list[np.ndarray] = []  # por ordem k: (id do contexto) · V + token, ordenado
         self._numerador: list[np.ndarray] = []  # por ordem: contagem já descontada
