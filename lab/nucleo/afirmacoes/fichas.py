@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 
-from nucleo.base import caminhos
+from nucleo.base import arquivos, caminhos
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import cientifico, decimal, inteiro, porcento
 
@@ -116,11 +116,7 @@ class Afirmacao:
 
 @cache
 def _arquivo() -> dict:
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib
-    return tomllib.loads(ARQUIVO.read_text(encoding="utf-8"))
+    return arquivos.ler_toml(ARQUIVO)
 
 
 def apostilas() -> dict[int, str]:

@@ -148,6 +148,15 @@ def so_um(
         trava.release()
 
 
+def ler_toml(arquivo: Path) -> dict:
+    """O TOML como dicionário. Erros: `OSError`, e `ValueError` se não for TOML."""
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10
+        import tomli as tomllib
+    return tomllib.loads(arquivo.read_text(encoding="utf-8"))
+
+
 def legivel(texto: str) -> str:
     """O texto sem meios-caracteres: os bytes de um nome que o sistema (LC_ALL=POSIX) não soube ler
     voltam a ser as letras que eram, e o que não era letra vira �."""

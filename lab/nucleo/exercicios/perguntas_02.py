@@ -1,8 +1,8 @@
-"""As perguntas da apostila 02. Cada uma mede na hora; nenhum resultado está escrito aqui."""
+"""As perguntas da apostila 02. Cada uma mede na hora; nenhum resultado está escrito. O texto está em data/exercicios."""
 
 from nucleo.base.unidades import cientifico, decimal, inteiro, porcento
 from nucleo.contas import amarracao, arquitetura, tabela_posicoes, vetores
-from nucleo.exercicios.tipos import Confusao, Medida, Opcao, Pergunta
+from nucleo.exercicios.tipos import Medida
 from nucleo.modelos import fontes, gpt2_medido, listas, pontas
 from nucleo.modelos.tamanhos import TAMANHOS
 
@@ -273,278 +273,40 @@ def _dois_lados(c):
     return Medida(pontos, texto, f"wte de {c.modelo.nome}, sem blocos no meio")
 
 
-PERGUNTAS = (
-    Pergunta(
-        "embaralhar", 2, "1", "escolha",
-        "Sorteia-se outra ordem para o vocabulário: todo id muda, e as linhas da tabela mudam de lugar "
-        "junto. O que acontece com os vetores da frase “The cat sat on the mat”?",
-        _embaralhar,
-        "O id é só o número da linha. Trocar as etiquetas dos armários e os armários juntos não muda o "
-        "que há dentro deles.",
-        opcoes=(
-            Opcao("a", "nada: são os mesmos vetores", "Isso: o id não carrega significado."),
-            Opcao("b", "mudam todos, porque os ids mudaram",
-                  "Você leu o id como medida. Ele é etiqueta: quem tem significado é a linha que ele aponta."),
-            Opcao("c", "só mudam os das palavras raras",
-                  "A ordem dos ids costuma seguir a frequência, mas o modelo não usa essa ordem para nada."),
-        ),
-    ),
-    Pergunta(
-        "pedacos", 2, "1", "numero",
-        "Em quantos tokens o GPT-2 corta “O Brasil é gigante”?",
-        _pedacos,
-        "O BPE do GPT-2 aprendeu em inglês: palavras comuns em português viram pedaços.",
-        unidade="tokens",
-        confusoes=(
-            Confusao(lambda c: 4, "Quatro são as palavras. Um token é um pedaço do vocabulário, e nem toda "
-                     "palavra portuguesa está inteira nele."),
-            Confusao(lambda c: 5, "É o que muita apostila supõe. Conte com o tokenizador: há um corte a mais."),
-            Confusao(lambda c: 18, "Dezoito são os caracteres; o BPE junta vários num token."),
-        ),
-        erro_geral="Conte os pedaços na tela: o espaço da frente faz parte do token.",
-    ),
-    Pergunta(
-        "onehots", 2, "1", "escolha",
-        "Com one-hot, o vetor de “gato” fica mais perto do de “cachorro” ou do de “hidrelétrica”?",
-        _onehots,
-        "Dois one-hot diferentes diferem em duas casas, sempre: a distância é √2 entre quaisquer dois.",
-        opcoes=(
-            Opcao("a", "mais perto de “cachorro”",
-                  "Seria o que um embedding aprendido faz. O one-hot só sabe quem é quem."),
-            Opcao("b", "à mesma distância dos dois", "Isso: identidade sem significado."),
-            Opcao("c", "depende de quais ids são vizinhos",
-                  "A distância entre vetores one-hot não vê a distância entre os ids: 1 e 2 ficam tão longe "
-                  "quanto 1 e 40 000."),
-        ),
-    ),
-    Pergunta(
-        "forma_ou_sentido", 2, "2", "escolha",
-        "Qual par tem o maior cosseno na tabela wte?",
-        _forma_ou_sentido,
-        "A tabela é dominada tanto pela forma quanto pelo sentido: plural, maiúscula e espaço pesam.",
-        opcoes=(
-            Opcao("a", "cat – cats, a mesma palavra no plural",
-                  "Forma e uso quase iguais: as duas aparecem nos mesmos contextos."),
-            Opcao("b", "cat – dog, dois bichos de casa",
-                  "O sentido também aproxima, mas a flexão da mesma palavra costuma ficar mais perto ainda."),
-            Opcao("c", "praticamente empatam",
-                  "São parecidos, mas nenhum treino obriga os dois a empatar: olhe a segunda casa decimal."),
-        ),
-    ),
-    Pergunta(
-        "ordem_dos_pares", 2, "2", "ordem",
-        "Ponha em ordem, do cosseno maior para o menor.",
-        _ordem_dos_pares,
-        "A maiúscula muda o token e quase não muda o uso; dois bichos dividem contextos; um rei e uma "
-        "banana, quase nenhum.",
-        opcoes=(
-            Opcao("a", "king – banana",
-                  "O par sem parentesco fica por último: se você o pôs antes, contou com um acaso."),
-            Opcao("b", "cat – dog",
-                  "Parentes de sentido ficam no meio: menos que a mesma palavra com outra cara."),
-            Opcao("c", "king – King",
-                  "Para a tabela são duas linhas, mas usadas nos mesmos lugares: é o par mais próximo."),
-        ),
-    ),
-    Pergunta(
-        "dois_ao_acaso", 2, "2", "escolha",
-        "Sorteie dois tokens quaisquer. Em média, o cosseno entre as linhas deles em wte é…",
-        _dois_ao_acaso,
-        "As linhas apontam todas um pouco para o mesmo lado (anisotropia). Por isso “sem relação” não "
-        "é cosseno zero: compare sempre com um par ao acaso.",
-        opcoes=(
-            Opcao("a", "perto de zero",
-                  "Seria assim com vetores sorteados. As linhas treinadas dividem uma direção comum."),
-            Opcao("b", "claramente positivo", "Há uma direção comum a quase todas as linhas."),
-            Opcao("c", "negativo",
-                  "Metade dos pares não pode apontar contra a outra metade: no máximo a média seria zero."),
-        ),
-    ),
-    Pergunta(
-        "analogia", 2, "2", "escolha",
-        "king − man + woman, com o vocabulário inteiro no páreo. Quem fica em primeiro?",
-        _analogia,
-        "Partimos do vetor de king e andamos pouco: king e queen disputam o primeiro lugar, e quem ganha "
-        "depende do modelo. As demonstrações famosas tiram as palavras de entrada antes de mostrar.",
-        opcoes=(
-            Opcao("a", "king", "O ponto de partida: no GPT-2 ele ganha. Onde o desvio man → woman pesa mais, perde por pouco."),
-            Opcao("b", "queen",
-                  "A resposta famosa. Por aí ela quase sempre aparece com king já retirada da lista; com todas no "
-                  "páreo, às vezes ganha, às vezes fica atrás do ponto de partida."),
-            Opcao("c", "woman", "Somamos woman, mas uma vez só, e tiramos man, que se parece com ela."),
-            Opcao("d", "outra palavra",
-                  "Seria uma surpresa: o alvo fica bem perto do ponto de partida."),
-        ),
-    ),
-    Pergunta(
-        "conjunto", 2, "2", "numero",
-        "De cada cem analogias do conjunto do Google que cabem na tabela, em quantas a primeira "
-        "resposta, com tudo permitido, é uma das palavras da própria pergunta?",
-        _conjunto,
-        "É o que fica escondido quando se tiram as entradas: na maioria das perguntas a vencedora já "
-        "estava na pergunta.",
-        unidade="%", absoluta=15, casas=1,
-        confusoes=(
-            Confusao(lambda c: 0, "Zero seria se a soma levasse longe do ponto de partida; ela leva perto."),
-            Confusao(lambda c: 20, "Essa é, mais ou menos, a parte em que a resposta CERTA vence sem exclusão."),
-        ),
-        erro_geral="A soma anda pouco: o ponto de partida continua sendo o vizinho mais próximo na maioria.",
-    ),
-    Pergunta(
-        "desperdicio", 2, "3", "numero",
-        "Buscar UM token multiplicando o one-hot pela wte do GPT-2 small (50.257 × 768): quantas "
-        "multiplicações?",
-        _desperdicio,
-        "Cada uma das V casas do one-hot multiplica uma linha inteira, de d números: V · d. A indexação "
-        "busca a linha sem multiplicar nada.",
-        tolerancia=0.02,
-        confusoes=(
-            Confusao(lambda c: _peca("gpt2", "wte") / 768,
-                     "Isso é V: uma multiplicação por linha. Mas cada linha tem d números para multiplicar."),
-            Confusao(lambda c: 768, "768 é o tamanho da linha buscada; o produto passa por todas elas."),
-        ),
-        erro_geral="O one-hot (1 × V) encontra a tabela (V × d): são V · d multiplicações.",
-    ),
-    Pergunta(
-        "xl_mb", 2, "4", "numero",
-        "À mão: quanto ocupam wte + wpe do GPT-2 XL em fp32 (vocabulário 50.257, contexto 1.024, "
-        "d = 1.600), em MB (milhões de bytes)?",
-        _mb,
-        "(50.257 + 1.024) linhas × 1.600 números × 4 bytes.",
-        unidade="MB", tolerancia=0.005, casas=1,
-        confusoes=(
-            Confusao(lambda c: _bytes_xl(1) / 1e6, "Esse é o número de parâmetros, em milhões: faltou × 4 bytes."),
-            Confusao(lambda c: _bytes_xl() / 2**20, "Isso são MiB (2²⁰ bytes). Em MB divide-se por um milhão."),
-            Confusao(lambda c: _bytes_xl(2) / 1e6, "2 bytes por número é fp16; em fp32 são 4."),
-            Confusao(lambda c: _bytes_xl(4, ("wte",)) / 1e6, "Só wte: faltou somar wpe, que tem 1.024 linhas."),
-            Confusao(lambda c: _bytes_xl(8) / 1e6, "8 bytes por número é fp64; em fp32 são 4."),
-            Confusao(lambda c: _bytes_xl() / 1e9, "Isso está em GB."),
-        ),
-        erro_geral="Some as linhas das duas tabelas, multiplique pela largura e por 4 bytes.",
-    ),
-    Pergunta(
-        "xl_mib", 2, "4", "numero",
-        "E as mesmas duas tabelas em MiB (2²⁰ bytes)?",
-        _mib,
-        "Um MiB são 1.048.576 bytes, uns 5 % mais que um MB: o mesmo tamanho dá um número menor.",
-        unidade="MiB", tolerancia=0.005, casas=1,
-        confusoes=(
-            Confusao(lambda c: _bytes_xl() / 1e6, "Esse é o número em MB. Em MiB divide-se por 2²⁰."),
-            Confusao(lambda c: _bytes_xl() * 1.048576 / 1e6, "O fator foi para o lado errado: em MiB o número diminui."),
-            Confusao(lambda c: _bytes_xl(1) / 2**20, "Faltou × 4 bytes."),
-        ),
-        erro_geral="Divida os bytes por 1.048.576.",
-    ),
-    Pergunta(
-        "linhas_do_gpt2", 2, "4", "ordem",
-        "Na wpe do GPT-2, olhe quatro posições: 0, 1, 2 e 500. Ponha os pares em ordem, do cosseno maior "
-        "para o menor.",
-        _linhas_do_gpt2,
-        "Posições vizinhas ficaram parecidas sem ninguém pedir, de 1 em diante. A linha 0 é um ponto "
-        "fora da curva: nem com a 1 ela se parece tanto.",
-        opcoes=(
-            Opcao("a", "0 e 1",
-                  "Vizinhas, mas a posição 0 é especial: todo texto começa nela, e o modelo faz dela outra coisa."),
-            Opcao("b", "1 e 2", "Vizinhas comuns: quase o mesmo vetor."),
-            Opcao("c", "2 e 500", "Distantes: o cosseno chega a ser negativo."),
-        ),
-    ),
-    Pergunta(
-        "vizinhas", 2, "4", "escolha",
-        "Agora medido ao vivo, num modelo com wpe: posições vizinhas têm vetores mais parecidos que "
-        "posições a 64 de distância?",
-        _vizinhas,
-        "Ninguém disse ao modelo que 7 vem depois de 6: a vizinhança emergiu de prever texto.",
-        opcoes=(
-            Opcao("a", "sim, bem mais parecidos", "O treino descobriu a vizinhança sozinho."),
-            Opcao("b", "não: cada posição é aprendida à parte, e dá igual",
-                  "À parte, sim; mas posições vizinhas servem para coisas parecidas, e os gradientes as aproximam."),
-            Opcao("c", "ao contrário, as distantes se parecem mais",
-                  "A semelhança chega a voltar a grandes distâncias (ela oscila), mas não passa a das vizinhas."),
-        ),
-    ),
-    Pergunta(
-        "um_a_mais", 2, "4", "escolha",
-        "O que acontece quando se dá a um modelo com wpe um token a mais do que ela tem linhas?",
-        _um_a_mais,
-        "A posição seguinte não existe na tabela. Não é um limite de configuração: falta a linha.",
-        opcoes=(
-            Opcao("a", "funciona, um pouco pior",
-                  "Isso descreve outros esquemas (senoides, RoPE). Aqui não há linha para buscar."),
-            Opcao("b", "ele ignora o começo do texto",
-                  "Quem corta o texto é o programa em volta, se alguém o escreveu assim; o modelo não corta."),
-            Opcao("c", "dá um erro de índice", "A consulta sai da tabela."),
-        ),
-    ),
-    Pergunta(
-        "forma_de_h0", 2, "5", "escolha",
-        "Uma frase de n tokens num modelo de largura d. Qual é a forma de h₀ = wte[ids] + wpe[0…n−1]?",
-        _forma_de_h0,
-        "Somar não muda a forma: cada token continua com d números.",
-        opcoes=(
-            Opcao("a", "(n, d)", "Uma linha por token."),
-            Opcao("b", "(n, 2d)", "Seria concatenar. O GPT-2 soma, e a largura não cresce."),
-            Opcao("c", "(2n, d)", "Seria empilhar posições como se fossem tokens."),
-        ),
-    ),
-    Pergunta(
-        "perpendiculares", 2, "5", "numero",
-        "Dois vetores sorteados em 768 dimensões são quase perpendiculares. De que tamanho é, "
-        "tipicamente, o cosseno entre eles (o desvio-padrão)?",
-        _quase_perpendiculares,
-        "O desvio é 1/√d. Com 768 dimensões há muito lugar para direções que não se atrapalham, e é "
-        "por isso que somar conteúdo e posição funciona.",
-        tolerancia=0.25, casas=4,
-        confusoes=(
-            Confusao(lambda c: 1 / 768, "Isso é 1/d. O desvio do cosseno é 1/√d: cai mais devagar."),
-            Confusao(lambda c: 0, "Zero é a média. Pergunta-se o tamanho típico, para um lado ou para o outro."),
-            Confusao(lambda c: 0.5, "Meio é o que se espera em duas ou três dimensões; em 768 é muito menor."),
-        ),
-        erro_geral="A conta é 1/√768.",
-    ),
-    Pergunta(
-        "parte_de_wte", 2, "6", "numero",
-        "Que parte dos parâmetros do GPT-2 small (com a cabeça amarrada) é a wte?",
-        _parte_de_wte,
-        "38,6 milhões de 124,4. A conta de “um quarto” é a do modelo solto, que tem 163 milhões.",
-        unidade="%", absoluta=1.5, casas=1,
-        confusoes=(
-            Confusao(_parte_no_solto, "Essa é a parte no modelo SOLTO, de 163 milhões. No amarrado o total é menor, e a parte, maior."),
-            Confusao(lambda c: 50, "Metade é demais: os 12 blocos somam mais que a tabela."),
-        ),
-        erro_geral="Divida 50.257 × 768 pelo total, de 124,4 milhões.",
-    ),
-    Pergunta(
-        "copia", 2, "6", "escolha",
-        "Duas matrizes têm exatamente os mesmos números, mas a segunda é uma cópia. Estão amarradas?",
-        _copia,
-        "Amarrada é a mesma memória. Números iguais hoje não garantem números iguais depois de um passo "
-        "de treino.",
-        opcoes=(
-            Opcao("a", "sim: os números são iguais",
-                  "Iguais agora. Ao mudar a primeira, a cópia fica para trás: são duas matrizes."),
-            Opcao("b", "não: são duas matrizes na memória", "O teste é mudar uma e olhar a outra."),
-        ),
-    ),
-    Pergunta(
-        "linhas_da_saida", 2, "6", "escolha",
-        "Tabela amarrada, frase de 6 tokens, um passo de gradiente. Pelo caminho da SAÍDA, quantas "
-        "linhas da tabela recebem gradiente?",
-        _linhas_da_saida,
-        "O softmax põe todas as linhas para disputar: as erradas são empurradas, a certa é puxada. Pela "
-        "entrada, só as linhas buscadas.",
-        opcoes=(
-            Opcao("a", "só as dos tokens da frase", "Isso vale para o caminho da entrada, que só busca linhas."),
-            Opcao("b", "a do token certo, e mais nenhuma",
-                  "A certa sobe porque as outras descem: o denominador do softmax passa por todas."),
-            Opcao("c", "praticamente todas as do vocabulário", "Todas disputam, todas recebem um empurrão."),
-        ),
-    ),
-    Pergunta(
-        "dois_lados", 2, "6", "texto",
-        "Dois gradientes chegam à mesma tabela, um por cada ponta. Isso ajuda ou atrapalha? Escreva um "
-        "argumento de cada lado (uma linha basta).",
-        _dois_lados,
-        "Não há veredito: compare o seu argumento com os dois lados e com o que se mediu.",
-    ),
-)  # fmt: skip
+MEDEM = {
+    "embaralhar": _embaralhar,
+    "pedacos": _pedacos,
+    "onehots": _onehots,
+    "forma_ou_sentido": _forma_ou_sentido,
+    "ordem_dos_pares": _ordem_dos_pares,
+    "dois_ao_acaso": _dois_ao_acaso,
+    "analogia": _analogia,
+    "conjunto": _conjunto,
+    "desperdicio": _desperdicio,
+    "xl_mb": _mb,
+    "xl_mib": _mib,
+    "linhas_do_gpt2": _linhas_do_gpt2,
+    "vizinhas": _vizinhas,
+    "um_a_mais": _um_a_mais,
+    "forma_de_h0": _forma_de_h0,
+    "perpendiculares": _quase_perpendiculares,
+    "parte_de_wte": _parte_de_wte,
+    "copia": _copia,
+    "linhas_da_saida": _linhas_da_saida,
+    "dois_lados": _dois_lados,
+}
+# Os números errados conhecidos que dependem de uma conta; os outros estão escritos no TOML.
+CONFUNDEM = {
+    "desperdicio.1": lambda c: _peca("gpt2", "wte") / 768,
+    "xl_mb.1": lambda c: _bytes_xl(1) / 1e6,
+    "xl_mb.2": lambda c: _bytes_xl() / 2**20,
+    "xl_mb.3": lambda c: _bytes_xl(2) / 1e6,
+    "xl_mb.4": lambda c: _bytes_xl(4, ("wte",)) / 1e6,
+    "xl_mb.5": lambda c: _bytes_xl(8) / 1e6,
+    "xl_mb.6": lambda c: _bytes_xl() / 1e9,
+    "xl_mib.1": lambda c: _bytes_xl() / 1e6,
+    "xl_mib.2": lambda c: _bytes_xl() * 1.048576 / 1e6,
+    "xl_mib.3": lambda c: _bytes_xl(1) / 2**20,
+    "perpendiculares.1": lambda c: 1 / 768,
+    "parte_de_wte.1": _parte_no_solto,
+}

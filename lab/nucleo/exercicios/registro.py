@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nucleo.base import caminhos
+from nucleo.base import arquivos, caminhos
 from nucleo.exercicios import apostilas  # noqa: F401 - quem usa o registro a acha aqui
-from nucleo.exercicios.tipos import Caso, Pergunta, Tarefa
+from nucleo.exercicios.tipos import Caso, Confusao, Engano, Opcao, Pergunta, Tarefa
 
 SOLUCOES = Path(__file__).with_name("solucoes")
 RESPOSTAS = caminhos.RAIZ / "minhas_respostas"
@@ -17,16 +17,46 @@ NIVEIS = {1: "fácil", 2: "médio", 3: "difícil"}
 SEMENTE = 2026  # de quem verifica em casa: os mesmos casos sempre; a correção sorteia outros
 
 
+def _textos(qual: str, apostila: int) -> list[dict]:
+    arquivo = caminhos.DADOS / "exercicios" / f"{qual}s_{apostila:02d}.toml"
+    return arquivos.ler_toml(arquivo)[qual]
+
+
 @cache
 def tarefas(apostila: int) -> tuple[Tarefa, ...]:
     """As funções a escrever de uma apostila, na ordem. Só ela é importada: a 06 usa o torch."""
-    return import_module(f"nucleo.exercicios.tarefas_{apostila:02d}").TAREFAS
+    contas = import_module(f"nucleo.exercicios.tarefas_{apostila:02d}").CONTAS
+    feitas = []
+    for texto in _textos("tarefa", apostila):
+        conta = contas[texto["id"]]
+        enganos = tuple(Engano(**e, imita=conta.imitam[e["id"]]) for e in texto.pop("engano"))
+        feitas.append(
+            Tarefa(
+                **texto, apostila=apostila, esperado=conta.esperado, casos=conta.casos,
+                enganos=enganos,
+            )
+        )  # fmt: skip
+    return tuple(feitas)
 
 
 @cache
 def perguntas(apostila: int) -> tuple[Pergunta, ...]:
     """As perguntas de previsão de uma apostila, na ordem."""
-    return import_module(f"nucleo.exercicios.perguntas_{apostila:02d}").PERGUNTAS
+    modulo = import_module(f"nucleo.exercicios.perguntas_{apostila:02d}")
+    feitas = []
+    for texto in _textos("pergunta", apostila):
+        opcoes = tuple(Opcao(**o) for o in texto.pop("opcao", ()))
+        confusoes = tuple(_confusao(modulo, **c) for c in texto.pop("confusao", ()))
+        medir = modulo.MEDEM[texto["id"]]
+        feitas.append(
+            Pergunta(**texto, apostila=apostila, medir=medir, opcoes=opcoes, confusoes=confusoes)
+        )
+    return tuple(feitas)
+
+
+def _confusao(modulo, explicacao: str, valor: float = 0.0, conta: str = "") -> Confusao:
+    # O número errado está escrito no texto, ou é uma conta do módulo.
+    return Confusao(modulo.CONFUNDEM[conta] if conta else lambda _: valor, explicacao)
 
 
 def casos(tarefa: Tarefa, semente: int = SEMENTE) -> list[Caso]:

@@ -52,6 +52,18 @@ class Engano:
 
 
 @dataclass(frozen=True)
+class Conta:
+    """O que uma tarefa tem de conta: a função certa, os casos e, de cada engano, quem o imita.
+
+    O texto dela (o pedido, a dica, o que cada engano revela) está em data/exercicios/tarefas_NN.toml.
+    """
+
+    esperado: Callable
+    casos: Callable[[np.random.Generator], list[Caso]]
+    imitam: dict[str, tuple[Callable, ...]]
+
+
+@dataclass(frozen=True)
 class Tarefa:
     """Uma função a escrever, com tudo o que se precisa para pedir, julgar e explicar."""
 
