@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib.util
 import json
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -30,6 +31,21 @@ def test_um_registro_so_e_na_ordem():
         assert numeros == list(range(1, len(numeros) + 1))
     espelho = {p.name for p in registro.SOLUCOES.glob("*.py")}
     assert espelho == {t.arquivo for t in TAREFAS}
+
+
+def test_todo_texto_tem_conta_e_toda_conta_tem_texto():
+    """Uma função ou um engano sem texto sumiria calado: o registro só percorre o TOML."""
+    for a in registro.apostilas():
+        contas = import_module(f"nucleo.exercicios.tarefas_{a:02d}").CONTAS
+        imitam = {(i, e) for i, conta in contas.items() for e in conta.imitam}
+        assert imitam == {(t.id, e.id) for t in registro.tarefas(a) for e in t.enganos}
+        modulo = import_module(f"nucleo.exercicios.perguntas_{a:02d}")
+        assert set(modulo.MEDEM) == {p.id for p in registro.perguntas(a)}
+        usadas = {
+            c["conta"] for p in registro._textos("pergunta", a) for c in p.get("confusao", ())
+            if "conta" in c
+        }  # fmt: skip
+        assert usadas == set(modulo.CONFUNDEM)
 
 
 @todas
