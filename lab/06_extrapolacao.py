@@ -125,6 +125,7 @@ if aula.secao(1):
         f"Brinquedo: em “abracadabra”, depois de a vem b com chance {porcento(bigrama[0, 1])}; o "
         f"bigrama perde {decimal(a_mao)} nats por letra, e adivinhar por igual, {decimal(np.log(V))}."
     )
+    # Médias de uma dezena de termos em float64 erram uns 1e-15: 1e-12 tem folga.
     contra = [
         Conferencia("bigrama", abs(a_mao - KneserNey(fita, V, 2).perda_media(fita)), 0, 1e-12),
         Conferencia("linhas que somam 1", np.max(np.abs(np.sum(bigrama, axis=1) - 1)), 0, 1e-12),
@@ -277,6 +278,7 @@ if aula.secao(4) and esticadas:
     for nome, frequencias in a_mao.items():
         voltas = (LONGO - 1) * frequencias / (2 * math.pi)  # (d/2,): até o fim da janela longa
         linhas.append([nome, voltas[0], voltas[-1]])
+        # Uma potência em float64 erra umas 1e-15 do valor; em float32, como os modelos usam, 1e-7.
         erro = torch.max(torch.abs(deles[nome].frequencias / frequencias - 1))
         contra.append(Conferencia(nome, float(erro), 0.0, 1e-6))
     treinadas = (TREINO - 1) * a_mao["sem esticar"] / (2 * math.pi)  # (d/2,)

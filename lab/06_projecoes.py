@@ -252,6 +252,7 @@ if aula.secao(3):
             deles = [trustworthiness(*par, n_neighbors=k) for par in ((X, Y), (Y, X))]
             difs.append(np.abs(np.subtract(deles, [t, s])))  # (2,)
         for medida, pior in zip(("confiança", "continuidade"), np.max(difs, axis=0), strict=True):
+            # Postos são inteiros: só a divisão e a média arredondam, bem menos que 1e-9.
             contra.append(Conferencia(f"{medida} em {nome}", float(pior), 0.0, 1e-9))
     if sem_umap:
         linhas.append([f"UMAP: {sem_umap}", *[None] * 5])
