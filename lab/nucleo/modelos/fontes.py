@@ -273,8 +273,7 @@ def de_pasta(pasta: Path) -> Modelo:
     cabecalho = tensores.cabecalho_da_pasta(pasta)
     nome = legivel(pasta.resolve().name)
     for arquivo in ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt"):
-        if (pasta / arquivo).is_file():
-            tensores.recusar_ponteiro(pasta / arquivo)
+        tensores.recusar_ponteiro(pasta / arquivo)
     tokenizador, origem = Tokenizador.de_pasta(pasta, nome), f"pasta {legivel(str(pasta))}"
     if tokenizador is None and config.get("model_type") == "gpt2":
         candidato = tokenizador_gpt2()
@@ -290,13 +289,8 @@ def de_pasta(pasta: Path) -> Modelo:
     return _montar(nome, cabecalho, config, tokenizador, origem, pasta)
 
 
-def _achar(cabecalho: dict[str, Tensor], finais: tuple[str, ...]) -> list[Tensor]:
-    # O prefixo muda com quem gravou (transformer., model., bert.): o fim do nome, não.
-    return [t for n, t in cabecalho.items() for f in finais if n == f or n.endswith("." + f)]
-
-
 def _montar(nome, cabecalho, config, tokenizador, origem, pasta) -> Modelo:
-    achados = _achar(cabecalho, _WTE)
+    achados = tensores.achar(cabecalho, *_WTE)
     if len(achados) != 1:
         vistos = ", ".join(t.nome for t in achados) or ", ".join(list(cabecalho)[:4])
         raise ErroDoUsuario(
@@ -306,7 +300,7 @@ def _montar(nome, cabecalho, config, tokenizador, origem, pasta) -> Modelo:
         )
     t_wte = achados[0]
     # Um codificador-decodificador teria duas; as famílias que lemos têm uma ou nenhuma.
-    t_wpe = next(iter(_achar(cabecalho, _WPE)), None)
+    t_wpe = next(iter(tensores.achar(cabecalho, *_WPE)), None)
     _conferir_formas(nome, t_wte, t_wpe, config, tokenizador)
     wte = tensores.ler(t_wte)
     wpe = tensores.ler(t_wpe) if t_wpe else None
@@ -331,10 +325,8 @@ def _conferir_formas(nome, t_wte: Tensor, t_wpe: Tensor | None, config, tokeniza
     def recusa(o_que: str, por_que: str):
         raise ErroDoUsuario(o_que, por_que, "Confira se os arquivos da pasta são do mesmo modelo.")
 
-    if len(t_wte.forma) != 2:
-        recusa(f"{t_wte.nome} não é uma tabela.", f"A forma dela é {t_wte.forma}; esperava (V, d).")
     V, d = t_wte.forma
-    if t_wpe and (len(t_wpe.forma) != 2 or t_wpe.forma[1] != d):
+    if t_wpe and t_wpe.forma[1] != d:
         recusa(
             f"wte e wpe de {nome} não combinam.",
             f"wte é {t_wte.forma} e wpe é {t_wpe.forma}: as duas precisam da mesma largura.",
@@ -358,7 +350,7 @@ def _estado_da_cabeca(cabecalho, t_wte: Tensor, config: dict) -> tuple[str, str]
     # Sem a chave no config, vale o padrão da biblioteca para a família.
     padrao = config.get("model_type") not in {"llama", "mistral", "qwen2", "gptj", "gpt_neox"}
     amarra = config.get("tie_word_embeddings", padrao)
-    cabecas = _achar(cabecalho, _CABECA)
+    cabecas = tensores.achar(cabecalho, *_CABECA)
     if not cabecas:
         arquiteturas = " ".join(config.get("architectures") or [])
         if config.get("model_type") in CODIFICADORES and "LM" not in arquiteturas:

@@ -83,10 +83,9 @@ class SemRede(Exception):
 
 def desligado() -> bool:
     """True se o ambiente pede para não abrir rede nenhuma (HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE)."""
-    sim = {"1", "true", "yes", "on"}
-    return any(
-        os.environ.get(v, "").lower() in sim for v in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-    )
+    from huggingface_hub import constants
+
+    return constants.HF_HUB_OFFLINE
 
 
 def no_cache(repo: str, arquivo: str) -> Path | None:
@@ -347,7 +346,7 @@ def baixar_tensores(
     cabecalho = {"__metadata__": {"format": "pt", "origem": repo, "versao": versao}}
     trechos, posicao = [], 0
     for nome in nomes:
-        achados = [t for n, t in remoto.items() if n == nome or n.endswith("." + nome)]
+        achados = tensores.achar(remoto, nome)
         if len(achados) != 1:
             raise ErroDoUsuario(
                 f"O arquivo do hub não tem um único {nome}.",

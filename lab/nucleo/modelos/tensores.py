@@ -69,6 +69,12 @@ def _interpretar(nome: str, arquivo: Path, e: dict, base: int) -> Tensor:
     return Tensor(nome, arquivo, tipo, forma, base + inicio, base + fim)
 
 
+def achar(cabecalho: dict[str, Tensor], *finais: str) -> list[Tensor]:
+    """Os tensores cujo nome termina num dos `finais`: o prefixo (transformer., model., bert.) muda com
+    quem gravou; o fim, não."""
+    return [t for n, t in cabecalho.items() for f in finais if n == f or n.endswith("." + f)]
+
+
 def _abrir(arquivo: Path) -> BinaryIO:
     # O Linux costuma ler adiante, uns 8 MB depois do que se pediu: aqui, o que vem depois de wte e
     # wpe são blocos que ninguém quer. O aviso vale para este arquivo aberto e para mais ninguém.
@@ -81,6 +87,8 @@ def _abrir(arquivo: Path) -> BinaryIO:
 
 def recusar_ponteiro(arquivo: Path) -> None:
     """Erros: `ErroDoUsuario` se o arquivo é o bilhete que o Git LFS deixa no lugar do verdadeiro."""
+    if not arquivo.is_file():
+        return
     with _abrir(arquivo) as f:
         if f.read(len(_PONTEIRO_LFS)) != _PONTEIRO_LFS:
             return

@@ -10,6 +10,7 @@ biblioteca acha os modelos como acharia lá.
 
 import contextlib
 import errno
+import mimetypes
 import os
 import socket
 from dataclasses import dataclass
@@ -38,25 +39,23 @@ def aplicativo(pasta: Path, manifesto: Manifesto):
     `manifesto` vem de `pacote.conferir(pasta)`: o espelho não serve o que não confere.
     """
     from starlette.applications import Starlette
-    from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse
+    from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse
     from starlette.routing import Route
 
     class Entrega(FileResponse):
         chunk_size = _BLOCO  # com 64 KiB, o padrão, 40 downloads pesam o triplo no processador
 
     raiz = Path(os.path.realpath(pasta))
-    arquivos, fichas = _lista_branca(raiz, manifesto), _fichas(manifesto)
+    arquivos = _lista_branca(raiz, manifesto)
 
     async def responder(pedido):
         caminho = pedido.scope["path"]
         if caminho == "/":
             return HTMLResponse(pagina(manifesto, f"{pedido.url.scheme}://{pedido.url.netloc}"))
-        if ficha := fichas.get(caminho):
-            return JSONResponse(ficha)
         servido = arquivos.get(caminho)
         if servido is None:
             return PlainTextResponse("não há isso aqui\n", 404, _erro_do_hub(caminho, manifesto))
-        estado = _ainda_e_o_mesmo(servido, raiz)
+        estado = _ainda_e_o_mesmo(servido)
         if estado is None:
             texto = "este arquivo mudou depois de conferido, e por isso não é servido\n"
             return PlainTextResponse(texto, 410)
@@ -67,7 +66,7 @@ def aplicativo(pasta: Path, manifesto: Manifesto):
         }
         if servido.versao:
             cabecalhos["X-Repo-Commit"] = servido.versao
-        tipo = _TIPOS.get(servido.caminho.suffix, "application/octet-stream")
+        tipo = mimetypes.guess_type(caminho)[0] or "application/octet-stream"
         return Entrega(servido.caminho, headers=cabecalhos, media_type=tipo, stat_result=estado)
 
     # Uma rota só: todo caminho passa pela mesma comparação, e outro método recebe 405.
@@ -76,22 +75,15 @@ def aplicativo(pasta: Path, manifesto: Manifesto):
     return app
 
 
-_TIPOS = {
-    ".json": "application/json",
-    ".txt": "text/plain; charset=utf-8",
-    ".zip": "application/zip",
-}
-
-
 def _repos(m: pacote.ModeloNoPacote) -> list[str]:
     # O GPT-2 também atende pelo nome antigo, sem a organização.
     return [m.repo, m.nome] if m.forma != "convertido" else [m.repo]
 
 
 def _lista_branca(raiz: Path, manifesto: Manifesto) -> dict[str, _Servido]:
-    bruto = (raiz / pacote.MANIFESTO).read_bytes()
-    do_manifesto = Arquivo(len(bruto), pacote.sha256(raiz / pacote.MANIFESTO))
-    tabela = {f"/pacote/{pacote.MANIFESTO}": _Servido(raiz / pacote.MANIFESTO, do_manifesto)}
+    do_manifesto = raiz / pacote.MANIFESTO
+    este = Arquivo(do_manifesto.stat().st_size, pacote.sha256(do_manifesto))
+    tabela = {f"/pacote/{pacote.MANIFESTO}": _Servido(do_manifesto, este)}
     for nome, esperado in manifesto.arquivos.items():
         tabela[f"/pacote/{nome}"] = _Servido(raiz / nome, esperado)
     for m in manifesto.modelos:
@@ -104,36 +96,13 @@ def _lista_branca(raiz: Path, manifesto: Manifesto) -> dict[str, _Servido]:
     return tabela
 
 
-def _fichas(manifesto: Manifesto) -> dict[str, dict | list]:
-    # O que a biblioteca do hub pergunta antes de baixar um modelo inteiro: a versão e os arquivos
-    # (as versões novas dela pedem a lista à parte, em /tree).
-    tabela = {}
-    for m in manifesto.modelos:
-        nomes = {n.rpartition("/")[2]: manifesto.arquivos[n] for n in manifesto.do_modelo(m.nome)}
-        arvore = [
-            {
-                "type": "file", "path": n, "size": a.bytes, "oid": a.sha256[:40],
-                "lfs": {"oid": a.sha256, "size": a.bytes, "pointerSize": 0},
-            }
-            for n, a in nomes.items()
-        ]  # fmt: skip
-        for repo in _repos(m):
-            ficha = {"id": repo, "modelId": repo, "sha": m.versao, "private": False, "tags": []}
-            ficha |= {"downloads": 0, "likes": 0, "siblings": [{"rfilename": n} for n in nomes]}
-            tabela[f"/api/models/{repo}"] = ficha
-            for versao in ("main", m.versao):
-                tabela[f"/api/models/{repo}/revision/{versao}"] = ficha
-                tabela[f"/api/models/{repo}/tree/{versao}"] = arvore
-    return tabela
-
-
 def _erro_do_hub(caminho: str, manifesto: Manifesto) -> dict[str, str]:
     # A biblioteca distingue «não há esse arquivo» (e segue) de «não há esse modelo» (e para).
     do_modelo = any(caminho.startswith(f"/{r}/") for m in manifesto.modelos for r in _repos(m))
     return {"X-Error-Code": "EntryNotFound" if do_modelo else "RepoNotFound"}
 
 
-def _ainda_e_o_mesmo(servido: _Servido, raiz: Path) -> os.stat_result | None:
+def _ainda_e_o_mesmo(servido: _Servido) -> os.stat_result | None:
     # Quem trocasse um arquivo por um atalho, com o espelho no ar, não leva o que está fora.
     try:
         if os.path.realpath(servido.caminho) != str(servido.caminho):
@@ -151,30 +120,21 @@ TODOS = ("0.0.0.0", "::")  # os endereços que valem por todos os desta máquina
 
 def escutar(endereco: str, porta: int) -> socket.socket:
     """Um soquete já escutando (porta 0: qualquer uma livre). Erros: `ErroDoUsuario`."""
+    ipv6 = {"family": socket.AF_INET6} if ":" in endereco else {}
+    if endereco == "::" and socket.has_dualstack_ipv6():
+        ipv6["dualstack_ipv6"] = True  # os IPv4 também
     try:
-        familia, _, _, _, destino = socket.getaddrinfo(
-            endereco, porta, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        soquete = socket.socket(familia, socket.SOCK_STREAM)
-    except OSError:
-        raise _endereco_errado(f"Não conheço o endereço {endereco!r}.") from None
-    try:
-        if os.name != "nt":  # no Windows, esta opção deixaria dois programas na mesma porta
-            soquete.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if endereco == "::" and socket.has_dualstack_ipv6():
-            soquete.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # os IPv4 também
-        soquete.bind(destino)
-        soquete.listen(2048)
+        return socket.create_server((endereco, porta), backlog=2048, **ipv6)
     except OSError as erro:
-        soquete.close()
+        if isinstance(erro, socket.gaierror):
+            raise _endereco_errado(f"Não conheço o endereço {endereco!r}.") from None
         if erro.errno == errno.EADDRNOTAVAIL:
             raise _endereco_errado(f"O endereço {endereco} não é desta máquina.") from None
         raise ErroDoUsuario(
             f"Não consegui abrir a porta {porta} em {endereco}.",
-            f"Outro programa já a usa, ou este sistema não a permite ({erro.strerror or erro}).",
+            f"Outro programa já a usa, ou este sistema não a permite ({os.strerror(erro.errno)}).",
             f"Escolha outra:  --porta {porta + 1 if 1023 < porta < 65535 else PORTA}",
         ) from None
-    return soquete
 
 
 def _endereco_errado(o_que: str) -> ErroDoUsuario:
@@ -195,12 +155,9 @@ def enderecos() -> list[str]:
     achados = []
     for alvo in ("192.0.2.1", "10.255.255.255", "192.168.255.255"):
         # Conectar um soquete UDP não manda nada: só pergunta ao sistema por onde sairia.
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-            try:
-                s.connect((alvo, 9))
-                achados.append(s.getsockname()[0])
-            except OSError:
-                continue
+        with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as s:
+            s.connect((alvo, 9))
+            achados.append(s.getsockname()[0])
     with contextlib.suppress(OSError):
         achados += socket.gethostbyname_ex(socket.gethostname())[2]
     de_fora = [e for e in dict.fromkeys(achados) if not e.startswith("127.")]

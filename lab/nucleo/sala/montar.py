@@ -4,10 +4,10 @@ Pode ser interrompida e retomada: enquanto o manifesto não existe, o pacote se 
 já está na pasta com o sha256 certo não é copiado outra vez.
 """
 
+import contextlib
 import hashlib
 import io
 import os
-import re
 import subprocess
 import tempfile
 import time
@@ -118,10 +118,8 @@ def _recortar(arquivo: Path, repo: str, destino: Path) -> Path:
 
     from nucleo.modelos import tensores
 
-    cabecalho, tabelas = tensores.ler_cabecalho(arquivo), {}
-    for nome in ("wte.weight", "wpe.weight"):
-        (t,) = [t for n, t in cabecalho.items() if n == nome or n.endswith("." + nome)]
-        tabelas[nome] = tensores.ler(t)
+    cabecalho, nomes = tensores.ler_cabecalho(arquivo), ("wte.weight", "wpe.weight")
+    tabelas = {n: tensores.ler(tensores.achar(cabecalho, n)[0]) for n in nomes}
     soma = sum(t.nbytes for t in tabelas.values())
     if soma > (livre := pacote.espaco_livre(destino.parent)):
         raise pacote.sem_espaco(destino.parent, soma, livre)
@@ -131,23 +129,16 @@ def _recortar(arquivo: Path, repo: str, destino: Path) -> Path:
 
 
 def _versao(tabelas: Path) -> str:
-    # A versão do hub vem anotada no arquivo das tabelas; um sem anotação responde pelo que contém.
+    # A versão do hub vem anotada no arquivo das tabelas.
     from safetensors import safe_open
 
     with safe_open(tabelas, framework="np") as f:
-        anotada = (f.metadata() or {}).get("versao", "")
-    return anotada if re.fullmatch(r"\w[\w.-]*", anotada) else pacote.sha256(tabelas)[:40]
+        return f.metadata()["versao"]
 
 
 def arquivos_do_repositorio(raiz: Path = caminhos.RAIZ) -> list[str]:
     """Os caminhos que vão no laboratorio.zip: os que o git rastreia; sem git, tudo menos os caches."""
-    try:
-        saida = subprocess.run(
-            ["git", "ls-files", "-z"], cwd=raiz, capture_output=True, check=True
-        ).stdout.decode("utf-8")
-        nomes = [n for n in saida.split("\0") if n]
-    except (OSError, subprocess.CalledProcessError):
-        nomes = []
+    nomes = [n for n in _git("ls-files", "-z", raiz=raiz).split("\0") if n]
     if not nomes:
         for pasta, subpastas, arquivos in os.walk(raiz):
             subpastas[:] = [s for s in subpastas if s not in _FICA]
@@ -171,11 +162,12 @@ def comprimir_repositorio(raiz: Path = caminhos.RAIZ) -> bytes:
     return memoria.getvalue()
 
 
-def _commit(raiz: Path = caminhos.RAIZ) -> str:
-    feito = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=raiz, capture_output=True, encoding="utf-8"
-    )
-    return feito.stdout.strip() or "sem git"
+def _git(*opcoes: str, raiz: Path = caminhos.RAIZ) -> str:
+    # "" sem git, ou fora de um repositório dele.
+    with contextlib.suppress(OSError):
+        feito = subprocess.run(["git", *opcoes], cwd=raiz, capture_output=True, encoding="utf-8")
+        return feito.stdout.strip()
+    return ""
 
 
 # --- montar ------------------------------------------------------------------------------
@@ -250,8 +242,9 @@ def _montar(destino: Path, fontes: list[Fonte], wheels, progresso: Progresso) ->
     texto = leiame([f.modelo for f in fontes], list(levados))
     arquivos[pacote.LEIAME] = _gravar(destino / pacote.LEIAME, texto.encode("utf-8"))
     itens += _tirar_sobras(destino, set(arquivos))
+    commit = _git("describe", "--always", "--dirty") or "sem git"
     bruto = pacote.escrever_manifesto(
-        time.strftime("%Y-%m-%d"), _commit(), [f.modelo for f in fontes], levados, arquivos
+        time.strftime("%Y-%m-%d"), commit, [f.modelo for f in fontes], levados, arquivos
     )
     _gravar(destino / pacote.MANIFESTO, bruto)
     (destino / pacote.INCOMPLETO).unlink()
