@@ -23,6 +23,7 @@ from conftest import LAB, RAIZ
 from nucleo.afirmacoes import citar as ap
 from nucleo.afirmacoes import guardados
 from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.leitura import minutos_de_leitura, sem_comentarios
 
 pytestmark = pytest.mark.unit
 
@@ -155,7 +156,7 @@ def test_nenhuma_frase_das_apostilas_originais(nome):
     delas = set(arquivo.read_text(encoding="utf-8").split())
     assert len(delas) > 3000
     # Com os blocos cog e sem eles: um comentário no meio não esconde uma frase copiada.
-    for texto in (TEXTOS[nome], ap.sem_comentarios(TEXTOS[nome])):
+    for texto in (TEXTOS[nome], sem_comentarios(TEXTOS[nome])):
         copiadas = [oito for impressao, oito in impressoes(texto) if impressao in delas]
         assert not copiadas, copiadas
 
@@ -234,7 +235,7 @@ def formulas(texto):
 def test_toda_formula_se_converte(nome):
     from latex2mathml.converter import convert
 
-    todas = list(formulas(ap.sem_comentarios(TEXTOS[nome])))
+    todas = list(formulas(sem_comentarios(TEXTOS[nome])))
     assert len(todas) > 20 or nome not in LICOES
     for formula in todas:
         assert "<math" in convert(formula)
@@ -242,7 +243,7 @@ def test_toda_formula_se_converte(nome):
         assert not re.search(r"\\\\|\\operatorname|\\\{|[^\\]%", formula), formula
         assert formula.count("{") == formula.count("}")
     # Nenhum cifrão sobra sem par: uma fórmula mal fechada apareceria crua.
-    for token in pedacos(ap.sem_comentarios(TEXTOS[nome]), "text"):
+    for token in pedacos(sem_comentarios(TEXTOS[nome]), "text"):
         assert "$" not in token.content, token.content
 
 
@@ -270,7 +271,7 @@ def test_diagramas_sao_simples(nome):
 
 def comandos():
     for nome, texto in TEXTOS.items():
-        visto = ap.sem_comentarios(texto)
+        visto = sem_comentarios(texto)
         trechos = [t.content for t in pedacos(visto, "code_inline")]
         for bloco in re.findall(r"```bash\n(.*?)```", visto, re.S):
             trechos += bloco.strip().splitlines()
@@ -349,7 +350,7 @@ def test_as_secoes_sao_as_da_licao(nome):
     )
     if nome.startswith("06"):
         secoes["6.7"] = "Visualizando embeddings com cuidado"  # tem lição própria, a 06_projecoes
-    partes = re.split(r"^## (\d[\d.]*)\. (.+)$", ap.sem_comentarios(TEXTOS[nome]), flags=re.M)
+    partes = re.split(r"^## (\d[\d.]*)\. (.+)$", sem_comentarios(TEXTOS[nome]), flags=re.M)
     escritas = {
         n: (t, corpo.split("\n## ")[0]) for n, t, corpo in zip(*[iter(partes[1:])] * 3, strict=True)
     }
@@ -413,24 +414,24 @@ def test_o_indice_lista_tudo():
 
 def test_minutos_de_leitura():
     mil_e_oitocentas = "palavra " * 1800
-    assert ap.minutos_de_leitura(mil_e_oitocentas) == 10
-    assert ap.minutos_de_leitura("") == 1
+    assert minutos_de_leitura(mil_e_oitocentas) == 10
+    assert minutos_de_leitura("") == 1
     # O que não se vê não se lê: nem o código dos blocos, nem o endereço dos links.
     escondido = "<!--[[[cog\n" + "x = 1\n" * 5000 + "]]]-->\n" + mil_e_oitocentas
-    assert ap.minutos_de_leitura(escondido) == 10
-    assert ap.minutos_de_leitura(mil_e_oitocentas + "[](um-endereço-comprido/que/ninguém/lê)") == 10
+    assert minutos_de_leitura(escondido) == 10
+    assert minutos_de_leitura(mil_e_oitocentas + "[](um-endereço-comprido/que/ninguém/lê)") == 10
     # Figura, tabela e código custam tempo: 5 figuras são um minuto; 30 linhas, outro.
-    assert ap.minutos_de_leitura(mil_e_oitocentas + "![x](y.png)\n" * 5) == 11
-    assert ap.minutos_de_leitura(mil_e_oitocentas + "\n\n" + "| 1 | 2 |\n" * 30) == 11
-    assert ap.minutos_de_leitura("```python\n" + "a = 1\n" * 59 + "```\n") == 2
+    assert minutos_de_leitura(mil_e_oitocentas + "![x](y.png)\n" * 5) == 11
+    assert minutos_de_leitura(mil_e_oitocentas + "\n\n" + "| 1 | 2 |\n" * 30) == 11
+    assert minutos_de_leitura("```python\n" + "a = 1\n" * 59 + "```\n") == 2
 
 
 def test_a_02_cabe_numa_aula():
     # Ler e rodar em menos de 40 minutos; a lição e as suas irmãs levam uns 5 numa máquina comum.
-    assert ap.minutos_de_leitura(TEXTOS["02_embeddings.md"]) + 5 < 40
+    assert minutos_de_leitura(TEXTOS["02_embeddings.md"]) + 5 < 40
     for nome in LICOES:
         dito = int(re.search(r"^Leitura: (\d+) minutos\.$", TEXTOS[nome], re.M)[1])
-        assert dito == ap.minutos_de_leitura(re.sub(r"^Leitura: .*$", "", TEXTOS[nome], flags=re.M))
+        assert dito == minutos_de_leitura(re.sub(r"^Leitura: .*$", "", TEXTOS[nome], flags=re.M))
 
 
 def test_grade():
