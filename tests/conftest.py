@@ -113,9 +113,14 @@ def apertado() -> None:
     """Para `preexec_fn`: um núcleo só, e não mais de 2 GB de memória escrita. (Só no Linux.)"""
     import resource
 
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    # Cada processo do xdist no seu núcleo: dois no mesmo esperariam um pelo outro.
+    nucleos, este = sorted(os.sched_getaffinity(0)), os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    os.sched_setaffinity(0, {nucleos[int(este[2:]) % len(nucleos)]})
     # RLIMIT_DATA conta toda a memória que o processo escreve (não os arquivos mapeados para leitura).
     resource.setrlimit(resource.RLIMIT_DATA, (DOIS_GB, DOIS_GB))
+
+
+APERTADO = apertado if sys.platform == "linux" else None
 
 
 def rodar(
@@ -181,7 +186,7 @@ def licao_pronta(licao: str, *opcoes: str, **mais):
 
     Todos os processos do xdist dividem a pasta: é só de leitura. `mais` é o de `rodar`.
     """
-    nome = hashlib.sha256(repr((licao, opcoes)).encode()).hexdigest()[:8]
+    nome = hashlib.sha256(repr((licao, opcoes, *mais)).encode()).hexdigest()[:8]
     pasta = CASA / "lições com espaço" / f"{Path(licao).stem} {nome}"
     pasta.parent.mkdir(exist_ok=True)
     relato = pasta.with_suffix(".json")

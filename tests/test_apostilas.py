@@ -23,7 +23,7 @@ from conftest import LAB, RAIZ
 from nucleo.afirmacoes import citar as ap
 from nucleo.afirmacoes import guardados
 from nucleo.base.erros import ErroDoUsuario
-from nucleo.base.leitura import sem_comentarios
+from nucleo.base.leitura import minutos_de_leitura, sem_comentarios
 
 pytestmark = pytest.mark.unit
 
@@ -414,24 +414,24 @@ def test_o_indice_lista_tudo():
 
 def test_minutos_de_leitura():
     mil_e_oitocentas = "palavra " * 1800
-    assert ap.minutos_de_leitura(mil_e_oitocentas) == 10
-    assert ap.minutos_de_leitura("") == 1
+    assert minutos_de_leitura(mil_e_oitocentas) == 10
+    assert minutos_de_leitura("") == 1
     # O que não se vê não se lê: nem o código dos blocos, nem o endereço dos links.
     escondido = "<!--[[[cog\n" + "x = 1\n" * 5000 + "]]]-->\n" + mil_e_oitocentas
-    assert ap.minutos_de_leitura(escondido) == 10
-    assert ap.minutos_de_leitura(mil_e_oitocentas + "[](um-endereço-comprido/que/ninguém/lê)") == 10
+    assert minutos_de_leitura(escondido) == 10
+    assert minutos_de_leitura(mil_e_oitocentas + "[](um-endereço-comprido/que/ninguém/lê)") == 10
     # Figura, tabela e código custam tempo: 5 figuras são um minuto; 30 linhas, outro.
-    assert ap.minutos_de_leitura(mil_e_oitocentas + "![x](y.png)\n" * 5) == 11
-    assert ap.minutos_de_leitura(mil_e_oitocentas + "\n\n" + "| 1 | 2 |\n" * 30) == 11
-    assert ap.minutos_de_leitura("```python\n" + "a = 1\n" * 59 + "```\n") == 2
+    assert minutos_de_leitura(mil_e_oitocentas + "![x](y.png)\n" * 5) == 11
+    assert minutos_de_leitura(mil_e_oitocentas + "\n\n" + "| 1 | 2 |\n" * 30) == 11
+    assert minutos_de_leitura("```python\n" + "a = 1\n" * 59 + "```\n") == 2
 
 
 def test_a_02_cabe_numa_aula():
     # Ler e rodar em menos de 40 minutos; a lição e as suas irmãs levam uns 5 numa máquina comum.
-    assert ap.minutos_de_leitura(TEXTOS["02_embeddings.md"]) + 5 < 40
+    assert minutos_de_leitura(TEXTOS["02_embeddings.md"]) + 5 < 40
     for nome in LICOES:
         dito = int(re.search(r"^Leitura: (\d+) minutos\.$", TEXTOS[nome], re.M)[1])
-        assert dito == ap.minutos_de_leitura(re.sub(r"^Leitura: .*$", "", TEXTOS[nome], flags=re.M))
+        assert dito == minutos_de_leitura(re.sub(r"^Leitura: .*$", "", TEXTOS[nome], flags=re.M))
 
 
 def test_grade():

@@ -326,7 +326,7 @@ def test_frase_longa_demais(familia):
 @pytest.fixture
 def completa(smollm2):
     """Uma execução com tudo; as verificações abaixo só a leem."""
-    return licao_pronta(LICAO, "--modelo", "smollm2")
+    return licao_pronta(LICAO)
 
 
 @pytest.fixture(scope="module")

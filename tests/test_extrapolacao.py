@@ -148,21 +148,17 @@ def test_treino_repete_e_aprende(pequeno, monkeypatch):
 # ------------------------------------------------------------------ o que vem no repositório
 
 
-@pytest.fixture
-def rapida():
-    """A lição com uma semente, uma vez; as verificações abaixo só a leem."""
-    return licao_pronta(LICAO, "--rapido")
-
-
 @pytest.mark.cli
-def test_a_tabela_se_refaz_dos_pesos(rapida):
-    feito, pasta = rapida
+@pytest.mark.parametrize("secoes", ["1", pytest.param("12345", marks=pytest.mark.longo)])
+def test_a_tabela_se_refaz_dos_pesos(secoes):
+    pedidas = [] if secoes == "12345" else ["--secao", secoes]
+    feito, pasta = licao_pronta(LICAO, "--rapido", *pedidas)
     dados = json.loads((pasta / "resultado.json").read_text("utf-8"))
     assert dados["nao_conferem"] == []
-    # As perdas anotadas, e à mão: bigrama 2, esquemas 3, a janela 1, frequências 3.
-    assert dados["conferencias"] == len(ESQUEMAS) + 9
-    secoes = re.findall(r"^(\d) · ", feito.stdout, re.M)
-    assert secoes == list("12345")
+    if not pedidas:
+        # As perdas anotadas, e à mão: bigrama 2, esquemas 3, a janela 1, frequências 3.
+        assert dados["conferencias"] == len(ESQUEMAS) + 9
+    assert re.findall(r"^(\d) · ", feito.stdout, re.M) == list(secoes)
     assert not re.search(r"\bnan\b|\bNone\b|tensor\(", feito.stdout)
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import DOIS_GB, LAB, RAIZ, apertado, ler_csv, licao_pronta, rodar
+from conftest import APERTADO, DOIS_GB, LAB, RAIZ, ler_csv, licao_pronta, rodar
 from test_ambientes import conferir_nomes
 
 pytestmark = [pytest.mark.cli, pytest.mark.smollm2]
@@ -18,9 +18,7 @@ LICAO = "02_embeddings.py"
 @pytest.fixture
 def completa(smollm2):
     """Uma execução com tudo; as verificações abaixo só a leem."""
-    limite = apertado if sys.platform == "linux" else None  # um núcleo e 2 GB de memória
-    # Ao vivo: com o transformers e o modelo inteiro na memória, que é o caso mais pesado.
-    return licao_pronta(LICAO, "--modelo", "smollm2", "--ao-vivo", antes=limite)
+    return licao_pronta(LICAO, antes=APERTADO)  # um núcleo e 2 GB de memória
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="o pico em KB é do Linux")

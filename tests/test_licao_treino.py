@@ -14,6 +14,7 @@ from nucleo.treino import treinador as tr
 
 @pytest.mark.cli
 @pytest.mark.mini
+@pytest.mark.longo
 def test_sem_corpus_conta_a_historia_diz_o_que_falta_e_repete_as_tabelas(tmp_path):
     de_novo = tmp_path / "b"
     # O ato 1 treina de verdade, e é o que demora: uma vez basta (que o treino se repete bit a bit está em
