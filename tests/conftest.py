@@ -16,16 +16,6 @@ if os.environ.get("PYTEST_XDIST_WORKER"):
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# O que a biblioteca responde nos testes fica numa pasta da sessão, e não no cache de quem os roda.
-# (O pai a cria; os processos do xdist a herdam.)
-if "PYTEST_XDIST_WORKER" not in os.environ:
-    import atexit
-    import shutil
-    import tempfile
-
-    os.environ["LAB_RESPOSTAS"] = tempfile.mkdtemp(prefix="respostas-")
-    atexit.register(shutil.rmtree, os.environ["LAB_RESPOSTAS"], ignore_errors=True)
-
 # Nenhum teste depende da rede: quem precisa do hub abre o próprio servidor e religa isto.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 

@@ -21,8 +21,8 @@ def completa(smollm2, tmp_path_factory):
     """Uma execução com tudo; as verificações abaixo só a leem."""
     pasta = tmp_path_factory.mktemp("lição com espaço e acento")
     limite = apertado if sys.platform == "linux" else None  # um núcleo e 2 GB de memória
-    # Ao vivo: com o transformers e o modelo inteiro na memória, que é o caso mais pesado.
-    opcoes = ["--modelo", "smollm2", "--ao-vivo", "--saida", str(pasta)]
+    # Num núcleo só não há processo ao lado: o modelo inteiro entra neste, que é o caso mais pesado.
+    opcoes = ["--modelo", "smollm2", "--saida", str(pasta)]
     feito = rodar(LICAO, *opcoes, onde=pasta.parent, antes=limite)
     assert feito.returncode == 0, feito.stderr
     return feito, pasta
@@ -36,7 +36,7 @@ def test_o_pico_de_memoria_fica_abaixo_de_dois_gigabytes(tmp_path, smollm2):
         "import resource, subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]], check=True,"
         " stdout=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     )
-    opcoes = ["--modelo", "smollm2", "--sem-graficos", "--secao", "5", "--secao", "6", "--ao-vivo"]
+    opcoes = ["--modelo", "smollm2", "--sem-graficos", "--secao", "5", "--secao", "6"]
     feito = subprocess.run(
         [sys.executable, "-c", medir, str(LAB / LICAO), *opcoes, "--saida", str(tmp_path)],
         capture_output=True, encoding="utf-8", check=True,
@@ -112,12 +112,14 @@ def test_linhas_do_gpt2_verdadeiro_nao_aparecem_em_outro_modelo(completa):
     assert "É o GPT-2?" not in feito.stdout and not list(pasta.glob("8_gpt2_*"))
 
 
-def test_codigo_mostra_a_funcao_que_rodou(tmp_path, smollm2):
-    opcoes = ["--modelo", "smollm2", "--secao", "1", "--codigo", "--saida", str(tmp_path)]
+def test_codigo_mostra_as_linhas_da_secao(tmp_path, smollm2):
+    opcoes = ["--modelo", "smollm2", "--secao", "6", "--codigo", "--saida", str(tmp_path)]
     feito = rodar(LICAO, *opcoes)
-    assert "lab/nucleo/contas/entrada.py" in feito.stdout and "def onehot(" in feito.stdout
-    assert "```python\ndef onehot(" in (tmp_path / "relatorio.md").read_text("utf-8")
-    assert "def amarracao(" not in feito.stdout  # só o que rodou nesta seção
+    relatorio = (tmp_path / "relatorio.md").read_text("utf-8")
+    assert relatorio.count("`lab/02_embeddings.py`\n\n```python\n# %% 6 · A amarração") == 1
+    assert "logits = inteira.h_final @ wte.T" in feito.stdout  # a conta, e não quem a chama
+    assert "```python\ndef duas_pontas(" in relatorio  # e a pergunta, que mora noutra célula
+    assert "# %% 5" not in relatorio and "# %% 7" not in relatorio
 
 
 def test_num_nucleo_e_em_dois_gigabytes_os_nomes_servem_no_windows(completa):
@@ -255,7 +257,7 @@ def test_lista_de_secoes_e_celulas_de_notebook():
 
 
 def test_tempo_da_licao_esta_na_casa_do_prometido(completa):
-    """O cabeçalho promete 17 s ao vivo; num núcleo só e ocupado, damos três vezes e meia isso."""
+    """O cabeçalho promete 11 s num núcleo; se ele estiver ocupado, damos cinco vezes e meia isso."""
     _, pasta = completa
     segundos = json.loads((pasta / "resultado.json").read_text("utf-8"))["segundos"]
     assert segundos < 60, f"a lição levou {segundos} s em {time.strftime('%H:%M')}"
