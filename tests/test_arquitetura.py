@@ -74,6 +74,8 @@ def test_soma_ou_concatenacao():
     somar, concatenar = exp.soma_ou_concatenacao().linhas
     assert somar[1:] == [768, PUBLICADO["gpt2"] - (50257 + 1024) * 768, 12 * 12 * 768**2]
     assert concatenar[3] == 4 * somar[3]
+    vezes = {id_: x["vezes"] for id_, x in exp.soma_ou_concatenacao().resultados}
+    assert vezes == {"soma_ou_concatenacao.largura": 2, "soma_ou_concatenacao.contas": 4}
 
 
 def test_meta_nao_prova_amarracao():

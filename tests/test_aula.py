@@ -170,20 +170,6 @@ def test_matplotlib_que_falta_e_dito_mesmo_importado_so_na_hora_da_figura(achado
     assert sem_figuras.returncode == 0, sem_figuras.stderr
 
 
-@pytest.mark.unit
-@pytest.mark.parametrize(("valor", "vivo"), [(None, False), ("", False), ("0", False), ("1", True)])
-def test_variavel_do_ao_vivo(valor, vivo, monkeypatch):
-    from palco.opcoes import Analisador, opcao_ao_vivo
-
-    monkeypatch.delenv("LAB_AO_VIVO", raising=False)
-    if valor is not None:
-        monkeypatch.setenv("LAB_AO_VIVO", valor)
-    analisador = Analisador(prog="x.py")
-    opcao_ao_vivo(analisador)
-    assert analisador.parse_args([]).ao_vivo is vivo
-    assert analisador.parse_args(["--ao-vivo"]).ao_vivo
-
-
 @pytest.mark.cli
 def test_preparar_sem_pacotes_lista_o_que_falta():
     feito = subprocess.run(

@@ -29,7 +29,7 @@ def test_o_pico_de_memoria_fica_abaixo_de_dois_gigabytes(tmp_path, smollm2):
         "import resource, subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]], check=True,"
         " stdout=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     )
-    opcoes = ["--modelo", "smollm2", "--sem-graficos", "--secao", "5", "--secao", "6", "--ao-vivo"]
+    opcoes = ["--modelo", "smollm2", "--sem-graficos", "--secao", "5", "--secao", "6"]
     feito = subprocess.run(
         [sys.executable, "-c", medir, str(LAB / LICAO), *opcoes, "--saida", str(tmp_path)],
         capture_output=True, encoding="utf-8", check=True,
@@ -105,12 +105,14 @@ def test_linhas_do_gpt2_verdadeiro_nao_aparecem_em_outro_modelo(completa):
     assert "É o GPT-2?" not in feito.stdout and not list(pasta.glob("8_gpt2_*"))
 
 
-def test_codigo_mostra_a_funcao_que_rodou(tmp_path, smollm2):
-    opcoes = ["--modelo", "smollm2", "--secao", "1", "--codigo", "--saida", str(tmp_path)]
+def test_codigo_mostra_as_linhas_da_secao(tmp_path, smollm2):
+    opcoes = ["--modelo", "smollm2", "--secao", "6", "--codigo", "--saida", str(tmp_path)]
     feito = rodar(LICAO, *opcoes)
-    assert "lab/nucleo/contas/entrada.py" in feito.stdout and "def onehot(" in feito.stdout
-    assert "```python\ndef onehot(" in (tmp_path / "relatorio.md").read_text("utf-8")
-    assert "def amarracao(" not in feito.stdout  # só o que rodou nesta seção
+    relatorio = (tmp_path / "relatorio.md").read_text("utf-8")
+    assert relatorio.count("`lab/02_embeddings.py`\n\n```python\n# %% 6 · A amarração") == 1
+    assert "logits = inteira.h_final @ wte.T" in feito.stdout  # a conta, e não quem a chama
+    assert "```python\ndef duas_pontas(" in relatorio  # e a pergunta, que mora noutra célula
+    assert "# %% 5" not in relatorio and "# %% 7" not in relatorio
 
 
 def test_num_nucleo_e_em_dois_gigabytes_os_nomes_servem_no_windows(completa):

@@ -115,7 +115,9 @@ def test_tabelas_bit_a_bit_e_h0_igual_a_da_biblioteca(familia, com_cabeca, tmp_p
     # A passagem usa o modelo relido do disco; ela precisa dar o mesmo que o original.
     passagem = pontas.passar(modelo, IDS)
     np.testing.assert_allclose(passagem.h0, estado_zero(lm, IDS), atol=1e-6, rtol=0)
-    assert exp.conferir_h0(modelo, IDS, passagem).confere
+    nome, entrada = exp.como_no_modelo(modelo, IDS, pontas.h0(modelo, IDS))
+    np.testing.assert_array_equal(entrada, nossa)
+    assert ("LayerNorm" in nome) == bert
 
 
 def test_soma_do_bert_nao_se_engana_de_ramo(tmp_path):
@@ -166,10 +168,11 @@ def test_logits_a_mao_so_onde_a_cabeca_e_um_produto(tmp_path):
     for familia in ("gpt2", "llama"):
         modelo = fontes.de_pasta(salvar(montar(familia), tmp_path / familia))
         passagem = pontas.passar(modelo, IDS)
-        [conferencia] = exp.conferir_logits(modelo, passagem)
-        assert conferencia.confere and passagem.logits.shape == (len(IDS), VOCAB)
+        assert exp.cabeca_e_a_wte(modelo, passagem) and passagem.logits.shape == (len(IDS), VOCAB)
+        nossos = passagem.h_final @ modelo.wte.T  # (n, d) @ (d, V) -> (n, V)
+        np.testing.assert_allclose(nossos, passagem.logits, atol=1e-5, rtol=0)
     modelo = fontes.de_pasta(salvar(montar("bert"), tmp_path / "bert"))
-    assert exp.conferir_logits(modelo, pontas.passar(modelo, IDS)) == []
+    assert not exp.cabeca_e_a_wte(modelo, pontas.passar(modelo, IDS))
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +206,7 @@ def test_um_bert_de_verdade(minilm):
         pontas.soma_do_bert(modelo, ids), estado_zero(lm, ids), atol=1e-5, rtol=0
     )
     assert modelo.cabeca == "ausente" and "codificador" in modelo.nota_da_cabeca
-    assert exp.conferir_logits(modelo, pontas.passar(modelo, ids)) == []
+    assert not exp.cabeca_e_a_wte(modelo, pontas.passar(modelo, ids))
 
 
 # --- nomes, prefixos, máscaras -------------------------------------------------------------
@@ -267,9 +270,7 @@ def test_a_cabeca_e_relatada_e_nao_adivinhada(cabeca, amarra, estado, nota, tmp_
         assert amarracao.amarracao(de_entrada, de_saida).amarrada == (estado == "amarrada")
         esperado = valores.get("lm_head.weight", valores["transformer.wte.weight"])
         np.testing.assert_array_equal(de_saida.detach().numpy(), esperado)
-    assert bool(exp.conferir_logits(modelo, pontas.passar(modelo, [1, 2, 3]))) == (
-        estado == "amarrada"
-    )
+    assert exp.cabeca_e_a_wte(modelo, pontas.passar(modelo, [1, 2, 3])) == (estado == "amarrada")
 
 
 def test_memoria_dividida_ao_gravar(tmp_path):

@@ -383,7 +383,8 @@ def test_analogias_do_google_no_smollm2(smollm2):
     """Cobertura e acertos publicados pelo projeto, a menos de 0,5 ponto."""
     from nucleo.licoes import l02_embeddings as exp
 
-    resumo = exp.resumo_do_conjunto(exp.conjunto_de_analogias(smollm2, exp.normas(smollm2)))
+    conjunto = exp.conjunto_de_analogias(smollm2, exp.normas(smollm2))
+    resumo = {id_: x["valor"] for id_, x in exp.resumo_do_conjunto(conjunto)}
     esperado = {
         "analogias_cobertura": 0.523,
         "analogias_cruas_livre": 0.215,

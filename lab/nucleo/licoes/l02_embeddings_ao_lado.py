@@ -7,10 +7,12 @@ mesmo, na hora em que a resposta faz falta.
 """
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 from nucleo.base.erros import ErroDoUsuario
@@ -34,7 +36,9 @@ class AoLado:
 
             # O loky não roda o programa de novo no filho (nem no Windows), e leva por valor as
             # funções da lição.
-            self._executor = loky.ProcessPoolExecutor(1, initializer=_acordar)
+            self._executor = loky.ProcessPoolExecutor(
+                1, initializer=_acordar, initargs=(os.getpid(),)
+            )
             with _sem_ctrl_c():
                 self._executor.submit(os.getpid)  # o processo nasce já, e começa a importar
 
@@ -115,7 +119,8 @@ def _sem_ctrl_c():
 _abertos: dict = {}  # {pasta: modelo inteiro}, no processo ao lado
 
 
-def _acordar() -> None:
+def _acordar(licao: int) -> None:
+    threading.Thread(target=_sair_com, args=(licao,), daemon=True).start()
     # Nada do que a biblioteca escrever aparece no meio da lição.
     mudo = os.open(os.devnull, os.O_WRONLY)
     for fluxo in (1, 2):
@@ -124,6 +129,15 @@ def _acordar() -> None:
     sys.modules["joblib.externals.loky.process_executor"]._USE_PSUTIL = False
     import torch  # noqa: F401 - o que demora, enquanto a lição ainda abre o modelo
     from transformers import AutoModelForCausalLM, GPT2LMHeadModel  # noqa: F401
+
+
+def _sair_com(licao: int) -> None:
+    # A lição que morre à força não avisa ninguém: o processo dela nota, e sai também.
+    if os.name == "nt":
+        multiprocessing.parent_process().join()
+    while os.name != "nt" and os.getppid() == licao:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def _responder(funcao: Callable, argumentos: tuple, endereco: tuple | None):
