@@ -20,7 +20,9 @@ def explicar(erro: BaseException) -> int | None:
         mostrar_erro(erro)
         return 2
     if isinstance(erro, KeyboardInterrupt):
-        sys.stderr.write("\nInterrompido. As saídas da última execução completa não mudaram.\n")
+        sys.stderr.write(
+            "\nInterrompido. Nenhum arquivo ficou pela metade; rode de novo quando quiser.\n"
+        )
         return 130
     if isinstance(erro, OSError) and erro.errno in (28, 122) and erro.filename is None:
         # A própria tela era um arquivo, num disco cheio.
