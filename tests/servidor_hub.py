@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numpy as np
+
 VERSAO = "607a30d783dfa663caf39e06633721c8d4cfcd7e"
 _BLOCO = 1 << 20
 
@@ -28,7 +30,11 @@ class Esparso:
     tamanho: int
     pedacos: dict[int, bytes] = field(default_factory=dict)
 
-    def ler(self, inicio: int, fim: int) -> bytes:
+    def __len__(self) -> int:
+        return self.tamanho
+
+    def __getitem__(self, fatia: slice) -> bytes:
+        inicio, fim, _ = fatia.indices(self.tamanho)
         bruto = bytearray(fim - inicio)
         for onde, dados in self.pedacos.items():
             a, b = max(inicio, onde), min(fim, onde + len(dados))
@@ -67,7 +73,7 @@ class ServidorHub:
     """O servidor. `publicar` põe arquivos, `pane` estraga, `pedidos` conta. Feche com `fechar`."""
 
     def __init__(self, cdn: bool = False, certificado: tuple[Path, Path] | None = None):
-        self._arquivos: dict[tuple[str, str], bytes | Path | Esparso] = {}
+        self._arquivos: dict[tuple[str, str], tuple] = {}  # (conteúdo, etag)
         self.pedidos: list[Pedido] = []
         self.panes: list[Pane] = []
         self._trava = threading.Lock()
@@ -78,12 +84,18 @@ class ServidorHub:
         if certificado:
             self.url = self.url.replace("http://", "https://")
 
-    def publicar(self, repo: str, arquivo: str, conteudo: "bytes | Path | Esparso") -> None:
-        self._arquivos[repo, arquivo] = conteudo
+    def publicar(self, repo: str, arquivo: str, conteudo: "bytes | Esparso") -> None:
+        # O etag do hub é o sha256; o XL de mentira (6,4 GB) leva uma soma curta, como os pequenos.
+        soma = (
+            hashlib.sha256() if len(conteudo) < 1 << 30 else hashlib.sha1(repr(conteudo).encode())
+        )
+        for i in range(0, len(conteudo) if soma.digest_size == 32 else 0, _BLOCO):
+            soma.update(conteudo[i : i + _BLOCO])
+        self._arquivos[repo, arquivo] = conteudo, soma.hexdigest()
 
     def publicar_pasta(self, repo: str, pasta: Path) -> None:
         for caminho in sorted(pasta.iterdir()):
-            self.publicar(repo, caminho.name, caminho)
+            self.publicar(repo, caminho.name, np.memmap(caminho, "u1", "r"))
 
     def pane(self, tipo: str, valor=None, **k) -> None:
         self.panes.append(Pane(tipo, valor, **k))
@@ -113,8 +125,8 @@ class ServidorHub:
     def _achar(self, caminho: str):
         casa = re.fullmatch(r"/(?:cdn/)?(.+?)/resolve/([^/]+)/(.+)", caminho)
         if not casa or casa[2] not in ("main", VERSAO):
-            return None, ""
-        return self._arquivos.get((casa[1], casa[3])), casa[3]
+            return None, None, ""
+        return *self._arquivos.get((casa[1], casa[3]), (None, None)), casa[3]
 
     def _pane_para(self, metodo: str, arquivo: str) -> Pane | None:
         with self._trava:
@@ -150,52 +162,6 @@ def _endereco(servidor: ThreadingHTTPServer) -> str:
     return f"http://127.0.0.1:{servidor.server_address[1]}"
 
 
-def _tamanho(conteudo) -> int:
-    if isinstance(conteudo, Esparso):
-        return conteudo.tamanho
-    return conteudo.stat().st_size if isinstance(conteudo, Path) else len(conteudo)
-
-
-_SOMAS: dict = {}  # a do mesmo arquivo não se refaz a cada pedido
-_GRANDE = 1 << 30  # somar o XL de mentira (6,4 GB) levaria mais que o teste
-
-
-def _etag(conteudo, arquivo: str) -> str:
-    # O do hub é o sha256 dos bytes; um gigante leva uma soma curta, como a dos arquivos pequenos.
-    if isinstance(conteudo, bytes):
-        return hashlib.sha256(conteudo).hexdigest()
-    tamanho = _tamanho(conteudo)
-    if tamanho > _GRANDE:
-        return hashlib.sha1(f"{arquivo} {tamanho} {conteudo!r}".encode()).hexdigest()
-    data = conteudo.stat().st_mtime_ns if isinstance(conteudo, Path) else id(conteudo)
-    chave = (str(conteudo), tamanho, data) if isinstance(conteudo, Path) else (data, tamanho)
-    if chave not in _SOMAS:
-        soma = hashlib.sha256()
-        for bloco in _blocos(conteudo, 0, tamanho):
-            soma.update(bloco)
-        _SOMAS[chave] = soma.hexdigest(), conteudo  # guardado, o id não se repete
-    return _SOMAS[chave][0]
-
-
-def _blocos(conteudo, inicio: int, fim: int):
-    arquivo = conteudo.open("rb") if isinstance(conteudo, Path) else None
-    try:
-        if arquivo:
-            arquivo.seek(inicio)
-        while inicio < fim:
-            ate = min(inicio + _BLOCO, fim)
-            if arquivo:
-                yield arquivo.read(ate - inicio)
-            elif isinstance(conteudo, Esparso):
-                yield conteudo.ler(inicio, ate)
-            else:
-                yield conteudo[inicio:ate]
-            inicio = ate
-    finally:
-        if arquivo:
-            arquivo.close()
-
-
 class _Atendente(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     dono: ServidorHub
@@ -221,7 +187,7 @@ class _Atendente(BaseHTTPRequestHandler):
 
     def _atender(self) -> None:
         dono = self.dono
-        conteudo, arquivo = dono._achar(self.path)
+        conteudo, etag, arquivo = dono._achar(self.path)
         pedido = Pedido(self.command, arquivo, None, self.headers.get("Authorization"), self.no_cdn)
         dono.pedidos.append(pedido)
         pane = dono._pane_para(self.command, arquivo)
@@ -239,9 +205,8 @@ class _Atendente(BaseHTTPRequestHandler):
             return self._responder(
                 404, b"{}", X_Error_Code="EntryNotFound", X_Error_Message="Entry not found"
             )
-        total = _tamanho(conteudo)
+        total = len(conteudo)
         anunciado = total + pane.valor if tipo == "tamanho" else total
-        etag = _etag(conteudo, arquivo)
         comuns = {
             "X-Repo-Commit": VERSAO,
             "ETag": f'"{etag}"',
@@ -282,9 +247,9 @@ class _Atendente(BaseHTTPRequestHandler):
             limite = max(inicio, min(fim, int(total * pane.valor)))
         mascara = pane.valor if tipo == "bytes" else 0
         trocas = bytes(b ^ mascara for b in range(256)) if mascara else None
-        for bloco in _blocos(conteudo, inicio, limite):
-            if trocas:
-                bloco = bloco.translate(trocas)
+        for i in range(inicio, limite, _BLOCO):
+            bloco = bytes(conteudo[i : min(i + _BLOCO, limite)])
+            bloco = bloco.translate(trocas) if trocas else bloco
             try:
                 self.wfile.write(bloco)
             except OSError:

@@ -112,12 +112,6 @@ def test_fora_da_lista_e_404_sem_dizer_nada(url, caminho):
     assert codigo == 404 and corpo == "não há isso aqui\n".encode()
 
 
-def test_caminho_absoluto_do_sistema_e_404(url, kit):
-    for alvo in (kit.parent / "segredo.txt", kit / "manifesto.json"):
-        assert pedir(url, f"/pacote/{alvo}")[0] == 404
-        assert pedir(url, str(alvo))[0] == 404
-
-
 @pytest.mark.parametrize("metodo", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"])
 @pytest.mark.parametrize("caminho", ["/", "/pacote/LEIA-ME.txt", "/pacote/novo.txt"])
 def test_so_leitura(url, kit, metodo, caminho):

@@ -6,7 +6,7 @@ saídas antigas inteiras, e nenhum arquivo pela metade. Nada aqui pula no Linux.
 | conexão cortada a 0, 1, 50 e 99 %, e retomada | `test_corte_e_retomada` (modelo inteiro e tabelas) |
 | corte único, curado na mesma execução | `test_corte_unico_se_cura_sozinho`, e test_hub: `corte_no_meio` |
 | 404, 429, 500, login com 200 no HEAD | test_hub: `auto_cai_no_smollm2`, `panes_nas_tabelas` |
-| os mesmos no GET, sem espera em silêncio | `test_get_que_falha_responde_na_hora` |
+| os mesmos no GET, sem espera em silêncio | test_hub: `download_que_falha` |
 | 429 com Retry-After em segundos e em data | `test_retry_after` |
 | comprimento errado, para mais e para menos | `test_comprimento_errado` |
 | bytes errados | `test_bytes_errados` (sha256 no inteiro; NaN e absurdos nas tabelas) |
@@ -120,27 +120,6 @@ def test_corte_unico_se_cura_sozinho(nome, publicado, magro, casa):
     publicado.pane("corte", 0.05, metodo="GET", arquivo="model.safetensors", vezes=1)
     confere(nome, magro)
     assert restos(casa) == []
-
-
-@pytest.mark.parametrize(
-    ("pane", "frase"),
-    [
-        (("codigo", 404), "404"),
-        (("codigo", 429), "pediu para esperar"),
-        (("codigo", 500), "código 500"),
-        (("login", None), "login"),
-    ],
-)
-def test_get_que_falha_responde_na_hora(pane, frase, publicado, magro, casa):
-    # O HEAD vai bem e o GET não: a biblioteca tentaria de novo, em silêncio, por meio minuto.
-    publicado.pane(*pane, metodo="GET", arquivo="model.safetensors")
-    assert frase in falha("gpt2").por_que
-    assert (
-        sum(p.metodo == "GET" and p.arquivo == "model.safetensors" for p in publicado.pedidos) == 1
-    )
-    assert pesos_no_cache(casa) == restos(casa) == []
-    publicado.consertar()
-    confere("gpt2", magro)
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,8 @@ def test_desligado_nao_abre_soquete(no_ar, smollm2_de_mentira, conexoes, monkeyp
         (("tamanho", 1000, None), "tamanho"),
         (("codigo", 500, "GET"), "problemas (código 500)"),
         (("codigo", 403, "GET"), "recusou o acesso"),
+        (("codigo", 429, "GET"), "pediu para esperar"),
+        (("login", None, "GET"), "login"),
     ],
 )
 def test_download_que_falha_da_uma_mensagem_e_nao_deixa_meio_arquivo(
@@ -250,6 +252,9 @@ def test_download_que_falha_da_uma_mensagem_e_nao_deixa_meio_arquivo(
         fontes.abrir("gpt2")
     assert frase in info.value.por_que, info.value.por_que
     assert "00_preparar.py --modelos gpt2" in info.value.o_que_fazer
+    # A biblioteca tentaria de novo, em silêncio, por meio minuto; nós, só a conexão que cai.
+    gets = [p for p in no_ar.pedidos if p.metodo == "GET" and p.arquivo == "model.safetensors"]
+    assert tipo == "corte" or len(gets) == 1
     # O que desceu antes de um corte espera pela próxima vez; nada mais fica.
     sobrou = [r for r in restos(casa) if not (tipo == "corte" and r.endswith(".parcial"))]
     assert pesos_no_cache(casa) == [] and sobrou == []
@@ -274,34 +279,6 @@ def test_hub_que_emudece_no_meio_nao_trava(no_ar, casa, monkeypatch, avisos):
         # Quem não disse nada uma vez já teve o seu tempo: não se pede de novo.
         assert len([p for p in no_ar.pedidos if p.metodo == "GET" and "safe" in p.arquivo]) == 1
     assert pesos_no_cache(casa) == [] and restos(casa) == [] and avisos == []
-
-
-class Interromper:
-    """Um progresso que, passada uma fração, faz como Ctrl-C."""
-
-    def __init__(self, fracao: float):
-        self.fracao = fracao
-
-    def __call__(self, nome, feito, total):
-        if nome.endswith(".safetensors") and feito > self.fracao * total:
-            raise KeyboardInterrupt
-
-
-def test_ctrl_c_no_modelo_inteiro_continua_de_onde_parou(no_ar, casa):
-    arquivo, pontas, _ = grande_esparso(1, 200)
-    no_ar.publicar(REPO, "model.safetensors", arquivo)
-    with pytest.raises(KeyboardInterrupt):
-        fontes.abrir("gpt2", Interromper(0.7))
-    assert pesos_no_cache(casa) == []
-    [parcial] = casa.rglob("*.parcial")
-    guardados = parcial.stat().st_size
-    assert guardados > 0.69 * arquivo.tamanho
-    no_ar.esquecer()
-    modelo = fontes.abrir("gpt2")
-    assert no_ar.bytes_enviados("model.safetensors") == arquivo.tamanho - guardados
-    np.testing.assert_array_equal(modelo.wte[:3], pontas["wte.weight"][:3])
-    np.testing.assert_array_equal(modelo.wpe[-3:], pontas["wpe.weight"][3:])
-    assert restos(casa) == []
 
 
 # --- o motivo, em português --------------------------------------------------------------------
@@ -447,9 +424,6 @@ def test_cabecalho_maior_que_a_primeira_leitura(servidor, casa):
         (("sem_range", None, "GET", {}), "Range"),
         (("faixa_errada", 4, "GET", {}), "pedaço"),
         (("codigo", 429, "GET", {"Retry-After": "30"}), "30 s"),
-        (("codigo", 404, None, {}), "404"),
-        (("codigo", 500, "GET", {}), "500"),
-        (("login", None, None, {}), "login"),
         (("login", None, "GET", {}), "Range"),
     ],
 )
