@@ -181,20 +181,29 @@ def rodar_dentro(script: str, *opcoes: str, ambiente: dict | None = None, entrad
     return subprocess.CompletedProcess([script, *opcoes], codigo, *ditos)
 
 
-def licao_pronta(licao: str, *opcoes: str, **mais):
-    """(CompletedProcess, pasta das saídas) de uma lição que roda uma vez por sessão de testes.
+def uma_vez(nome: str, fazer):
+    """O que `fazer()` devolve (que caiba num JSON), feito uma vez por sessão de testes.
 
-    Todos os processos do xdist dividem a pasta: é só de leitura. `mais` é o de `rodar`.
+    O que ele deixa em disco, em CASA, todos os processos do xdist dividem: é só de leitura.
     """
+    relato = CASA / f"{nome}.json"
+    with FileLock(relato.with_suffix(".lock")):
+        if not relato.exists():
+            relato.write_text(json.dumps(fazer()), encoding="utf-8")
+    return json.loads(relato.read_text(encoding="utf-8"))
+
+
+def licao_pronta(licao: str, *opcoes: str, **mais):
+    """(CompletedProcess, pasta das saídas) de uma lição, que roda `uma_vez`; `mais` é o de `rodar`."""
     nome = hashlib.sha256(repr((licao, opcoes, *mais)).encode()).hexdigest()[:8]
     pasta = CASA / "lições com espaço" / f"{Path(licao).stem} {nome}"
-    pasta.parent.mkdir(exist_ok=True)
-    relato = pasta.with_suffix(".json")
-    with FileLock(pasta.with_suffix(".lock")):
-        if not relato.exists():
-            feito = rodar(licao, *opcoes, "--saida", str(pasta), onde=pasta.parent, **mais)
-            relato.write_text(json.dumps([feito.returncode, feito.stdout, feito.stderr]), "utf-8")
-    feito = subprocess.CompletedProcess([licao, *opcoes], *json.loads(relato.read_text("utf-8")))
+
+    def fazer():
+        pasta.parent.mkdir(exist_ok=True)
+        feito = rodar(licao, *opcoes, "--saida", str(pasta), onde=pasta.parent, **mais)
+        return feito.returncode, feito.stdout, feito.stderr
+
+    feito = subprocess.CompletedProcess([licao, *opcoes], *uma_vez(pasta.name, fazer))
     assert feito.returncode == 0, feito.stderr
     return feito, pasta
 

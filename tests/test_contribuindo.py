@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import RAIZ
+from conftest import CASA, RAIZ, uma_vez
 from test_leia_me import copiar_repositorio
 
 pytestmark = [pytest.mark.cli, pytest.mark.smollm2, pytest.mark.longo]
@@ -42,23 +42,37 @@ def seguir(clone):
     return tocados
 
 
-@pytest.fixture(scope="module")
-def seguido(tmp_path_factory):
-    """(clone, {comando: o que ele fez}): a página inteira, do primeiro ao último comando."""
-    clone = copiar_repositorio(tmp_path_factory.mktemp("clone") / "laboratório de quem chega")
-    tocados = seguir(clone)
-    env = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONIOENCODING": "utf-8"}
-    # O pytest de dentro não é um operário do de fora.
-    env = {k: v for k, v in env.items() if not k.startswith("PYTEST_")}
-    feitos = {}
-    for comando in COMANDOS:
-        partes = shlex.split(comando)
-        assert partes[0] == "python"
-        feitos[comando] = subprocess.run(
-            [sys.executable, *partes[1:]],
-            cwd=clone, env=env, capture_output=True, encoding="utf-8", timeout=280,
-        )  # fmt: skip
-    return clone, tocados, feitos
+CLONE = CASA / "clone" / "laboratório de quem chega"
+
+
+def chamar(*partes: str):
+    # O pytest de dentro não é um operário do de fora, nem mora na casa dele.
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "LAB_TESTES"))}
+    return subprocess.run(
+        [sys.executable, *partes], cwd=CLONE, env=env | {"PYTHONIOENCODING": "utf-8"},
+        capture_output=True, encoding="utf-8", timeout=280,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def seguido(smollm2):
+    """(arquivos tocados, {comando: o que ele fez}): a página inteira, do primeiro ao último comando."""
+
+    def fazer():
+        copiar_repositorio(CLONE)
+        subprocess.run(
+            ["git", "init", "-q"], cwd=CLONE, check=True
+        )  # há testes que perguntam ao git
+        tocados, feitos = [str(a) for a in seguir(CLONE)], {}
+        for comando in COMANDOS:
+            python, *resto = shlex.split(comando)
+            assert python == "python"
+            feito = chamar(*resto)
+            feitos[comando] = (feito.args, feito.returncode, feito.stdout, feito.stderr)
+        return tocados, feitos
+
+    tocados, feitos = uma_vez("contribuindo", fazer)
+    return tocados, {c: subprocess.CompletedProcess(*f) for c, f in feitos.items()}
 
 
 def test_a_pagina_cabe_numa_leitura_e_tem_os_seis_pedacos():
@@ -68,7 +82,7 @@ def test_a_pagina_cabe_numa_leitura_e_tem_os_seis_pedacos():
 
 
 def test_todo_comando_funciona(seguido):
-    _, _, feitos = seguido
+    _, feitos = seguido
     for comando, feito in feitos.items():
         assert feito.returncode == 0, (comando, feito.stdout[-1500:], feito.stderr[-1500:])
         assert "Traceback" not in feito.stderr
@@ -79,31 +93,24 @@ def test_todo_comando_funciona(seguido):
 
 
 def test_o_numero_medido_chegou_ao_texto_a_conferencia_e_a_errata(seguido):
-    clone, _, feitos = seguido
-    texto = (clone / "apostilas" / "03_atencao.md").read_text("utf-8")
+    _, feitos = seguido
+    texto = (CLONE / "apostilas" / "03_atencao.md").read_text("utf-8")
     # e^2 / (e^2 + 1 + e) = 0,665: a conta à mão do maior peso.
     assert "O maior peso da tabela é 0,665." in texto
     ficha = next(f for c, f in feitos.items() if "maior_leva_tudo" in c)
     assert "não confere" in ficha.stdout and "0,665" in ficha.stdout
-    assert "`maior_leva_tudo`" in (clone / "apostilas" / "errata.md").read_text("utf-8")
+    assert "`maior_leva_tudo`" in (CLONE / "apostilas" / "errata.md").read_text("utf-8")
 
 
 def test_o_codigo_da_pagina_segue_o_estilo_da_casa(seguido):
-    clone, tocados, _ = seguido
-    pys = [str(a.relative_to(clone)) for a in tocados if a.suffix == ".py"]
+    tocados, _ = seguido
+    pys = [a for a in tocados if a.endswith(".py")]
     for modo in (["check"], ["format", "--check"]):
-        feito = subprocess.run(
-            [sys.executable, "-m", "ruff", *modo, *pys], cwd=clone, capture_output=True, encoding="utf-8"
-        )  # fmt: skip
+        feito = chamar("-m", "ruff", *modo, *pys)
         assert feito.returncode == 0, feito.stdout
 
 
 def test_os_scripts_novos_entram_na_tabela_e_no_make_all(seguido):
-    clone, _, _ = seguido
-    leia_me = (clone / "README.md").read_text("utf-8")
+    leia_me = (CLONE / "README.md").read_text("utf-8")
     assert re.search(r"^\| `lab/03_atencao\.py`.*\n\| `lab/03_exercicios\.py`", leia_me, re.M)
-    ajuda = subprocess.run(
-        [sys.executable, "lab/tudo.py", "--help"], cwd=clone, capture_output=True, encoding="utf-8",
-        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
-    )  # fmt: skip
-    assert "03_atencao" in ajuda.stdout
+    assert "03_atencao" in chamar("lab/tudo.py", "--help").stdout
