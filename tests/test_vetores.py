@@ -368,7 +368,7 @@ def test_analogias_com_os_mesmos_vereditos_do_gensim(smollm2, gensim_smollm2, tm
     }
 
     perguntas = listas.analogias_do_google(smollm2.tokenizador)
-    da_familia = perguntas.ids[perguntas.categoria == perguntas.nomes.index("family")]
+    da_familia = perguntas.ids[perguntas.categoria == perguntas.nomes.index("família")]
     normas = vetores.normas_das_linhas(smollm2.wte)
     acertos = vetores.avaliar_analogias(smollm2.wte, normas, da_familia, normalizar=True)
     nossos = {
