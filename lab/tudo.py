@@ -250,7 +250,6 @@ def principal() -> int:
         dizer_avisos(escrever_paginas([], modelo), True)
         return 0
     print(f"Modelo das lições: {modelo[0]} ({modelo[1]})\n", flush=True)
-    # Aqui nada é lembrança: a biblioteca responde outra vez, e são as respostas que a aula lembrará.
     ambiente = os.environ | {"LAB_MODELO": modelo[0]}
     if sys.stderr.isatty() and sys.stdout.isatty():
         # O erro passa por aqui, mas continua indo para um terminal: as barras podem aparecer.

@@ -28,19 +28,25 @@ class AoLado:
     """
 
     def __init__(self, ao_lado: bool = True):
-        self._executor = None
+        self._executor = self._limite = None
         if not ao_lado or nucleos() < 2:
             return
         with contextlib.suppress(Exception):  # sem semáforos ou sem processos: pergunta-se aqui
             from joblib.externals import loky
+            from threadpoolctl import threadpool_limits
 
             # O loky não roda o programa de novo no filho (nem no Windows), e leva por valor as
-            # funções da lição.
+            # funções da lição. As threads de lá esperam dormindo: girando, tomariam os núcleos da lição.
             self._executor = loky.ProcessPoolExecutor(
-                1, initializer=_acordar, initargs=(os.getpid(),)
+                1,
+                initializer=_acordar,
+                initargs=(os.getpid(),),
+                env={"OMP_WAIT_POLICY": "PASSIVE"},
             )
             with _sem_ctrl_c():
                 self._executor.submit(os.getpid)  # o processo nasce já, e começa a importar
+            # Um núcleo é dele: as contas daqui ficam com os outros, em vez de disputar.
+            self._limite = threadpool_limits(nucleos() - 1, user_api="blas")
 
     def perguntar(self, funcao: Callable, *argumentos, modelo: Modelo | None = None) -> "Pedido":
         """Faz a pergunta, sem esperar: `funcao(lm, *argumentos)`, ou `funcao(*argumentos)` sem modelo."""
@@ -56,6 +62,8 @@ class AoLado:
         executor, self._executor = self._executor, None
         if executor is not None:
             executor.shutdown(wait=True, kill_workers=True)
+        if self._limite is not None:
+            self._limite.restore_original_limits()
 
 
 class Pedido:
