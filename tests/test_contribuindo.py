@@ -76,7 +76,7 @@ def seguido(smollm2):
 
 
 def test_a_pagina_cabe_numa_leitura_e_tem_os_seis_pedacos():
-    assert len(RECEITA.findall(TEXTO)) == 11 and len(COMANDOS) == 6
+    assert len(RECEITA.findall(TEXTO)) == 12 and len(COMANDOS) == 6
     for n in range(1, 7):
         assert f"**{n}. " in TEXTO
 

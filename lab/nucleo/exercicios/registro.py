@@ -18,8 +18,7 @@ SEMENTE = 2026  # de quem verifica em casa: os mesmos casos sempre; a correção
 
 
 def _textos(qual: str, apostila: int) -> list[dict]:
-    arquivo = caminhos.DADOS / "exercicios" / f"{qual}s_{apostila:02d}.toml"
-    return arquivos.ler_toml(arquivo)[qual]
+    return arquivos.ler_toml(caminhos.DADOS / "exercicios" / f"{apostila:02d}.toml")[qual]
 
 
 @cache

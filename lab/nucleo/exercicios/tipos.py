@@ -55,7 +55,7 @@ class Engano:
 class Conta:
     """O que uma tarefa tem de conta: a função certa, os casos e, de cada engano, quem o imita.
 
-    O texto dela (o pedido, a dica, o que cada engano revela) está em data/exercicios/tarefas_NN.toml.
+    O texto dela (o pedido, a dica, o que cada engano revela) está em data/exercicios/NN.toml.
     """
 
     esperado: Callable
