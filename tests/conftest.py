@@ -174,6 +174,8 @@ def rodar_dentro(script: str, *opcoes: str, ambiente: dict | None = None, entrad
         os.environ |= variaveis
         argparse._, argparse.ngettext = traduzir, plural
         gc.set_threshold(*limiar)
+        if torch := sys.modules.get("torch"):
+            torch.set_grad_enabled(True)  # a 02_contexto o desliga para o processo dela
     ditos = []
     for fluxo in (saida, erro):
         fluxo.flush()
