@@ -483,7 +483,7 @@ def test_sem_umap_a_licao_segue_e_a_tabela_diz(tmp_path, smollm2):
 def test_com_menos_de_tres_grupos_a_secao_6_diz_o_que_falta(tmp_path):
     saida = tmp_path / "saída"
     feito = rodar(
-        LICAO, "--modelo", "mini", "--saida", str(saida), "--grupo", "cores", "--grupo", "meses",
+        LICAO, "--modelo", "mini", "--saida", str(saida), "--grupo", "família", "--grupo", "corpo",
         "--sem-graficos", "--secao", "6",
     )  # fmt: skip
     assert feito.returncode == 0, feito.stderr
