@@ -163,19 +163,21 @@ def test_a_tabela_se_refaz_dos_pesos(secoes):
 
 
 @pytest.mark.cli
-def test_as_tabelas_contra_o_que_se_anotou(rapida):
+@pytest.mark.longo
+def test_as_tabelas_contra_o_que_se_anotou():
     """Com a primeira semente: quem vence o 5-grama, a perplexidade e o efeito até 128, pela ficha."""
+    _, pasta = licao_pronta(LICAO, "--rapido")
     ficha = ex.ficha()
     regua, corrido = (ficha["perda_5_grama"][como] for como in ("128", "corrido"))
-    perplexidade = {x["esquema"]: x for x in ler_csv(rapida[1], "1_perplexidade")}
-    for linha in ler_csv(rapida[1], "1_no_treino"):
+    perplexidade = {x["esquema"]: x for x in ler_csv(pasta, "1_perplexidade")}
+    for linha in ler_csv(pasta, "1_no_treino"):
         anotada = ficha["perdas"][linha["esquema"]]["128"][0]
         assert float(linha["perda"]) == pytest.approx(anotada, abs=1e-3)
         assert (linha["vence o 5-grama"] == "sim") == (anotada < regua)
         assert (linha["vence o corrido"] == "sim") == (anotada < corrido)
         lida = float(perplexidade[linha["esquema"]]["perplexidade"])
         assert lida == pytest.approx(2.718281828 ** float(linha["perda"]), rel=1e-6)
-    efeito = ler_csv(rapida[1], "3_efeito")
+    efeito = ler_csv(pasta, "3_efeito")
     assert {x["esquema"] for x in efeito} == set(ESQUEMAS) - {"aprendido"}
     for linha in efeito:
         # 1.024 menos 128, nos mesmos caracteres: a média dos blocos é a diferença das médias.
