@@ -280,7 +280,7 @@ if aula.secao(4):
         f"na camada {pico}, dois tokens quaisquer já têm cosseno {decimal(fundo.anisotropia[pico])}. "
         "A semelhança corrigida é o que sobra (Ethayarajh 2019)."
     )
-    auto = exp.autossemelhanca(primeira)[pico]
+    auto = sentidos.media_dos_cossenos(primeira.X)[pico]  # (c, n, d) -> (c,) -> ()
     contas = [
         difere("tokens quaisquer", quaisquer, fundo.anisotropia[pico], FOLGA),
         difere("ocorrências da palavra", duas, auto, FOLGA),

@@ -88,7 +88,7 @@ matrizes = lado.perguntar(exp.olhar_as_pontas, duas_pontas, modelo=modelo)
 no_meta = lado.perguntar(amarracao.endereco_no_meta)
 contadas = {nome: lado.perguntar(arquitetura.contar, t) for nome, t in TAMANHOS.items()}
 # O que é "não ter nada a ver": o cosseno de tokens e de palavras quaisquer.
-nivel = exp.niveis(modelo, normas, palavras, PARES_AO_ACASO, SEMENTE)
+quaisquer, comuns = exp.niveis(modelo, normas, palavras, PARES_AO_ACASO, SEMENTE)
 # As palavras de quem está ao teclado são resolvidas já: um engano aparece agora, não no meio.
 pedidas, trio = exp.palavras_pedidas(tok, aula.args, aula.diga)
 escolhidas = pedidas or [tok.linha(p) for p in palavras.presentes(palavras.listas["vizinhos"])]
@@ -161,13 +161,13 @@ if aula.secao(2):
         iguais = {"os V cossenos": np.abs(notas - rapidos).max(), "lugares": trocados.sum()}
         aula.comparar("2_cossenos_da_linha", "A última palavra, pelo nucleo", iguais, d * EPS)
     # Um cosseno só se lê ao lado do nível do acaso, que na wte crua não é zero.
-    sorteados, pares = np.sort(nivel.tokens), []  # (pares,)
+    sorteados, pares = np.sort(quaisquer), []  # (pares,)
     for a, b in palavras.listas["pares"]:
         if a in linha and b in linha:
             c = cosseno(wte[linha[a]], wte[linha[b]])  # (d,), (d,) -> escalar
             abaixo = np.searchsorted(sorteados, c) / len(sorteados)  # a parte do acaso que é menor
             pares.append([f"{a} – {b}", c, abaixo, exp.publicado_no_gpt2(a, b)])
-    acaso, comuns = nivel.tokens.mean(), nivel.palavras
+    acaso = quaisquer.mean()  # (pares,) -> escalar
     aula.quadro("2_pares", exp.quadro_dos_pares(pares, acaso, comuns))
     aula.repare(
         f"dois tokens ao acaso dão {decimal(acaso)}; duas palavras comuns, {decimal(comuns)}. "
@@ -325,7 +325,7 @@ if aula.secao(5):
     aula.conferir("5_gauss", titulo, esperado, lambda x: decimal(x, 4))
     media = vetores.anisotropia(wte, normas)
     aula.resultado("wte_cosseno_medio", media)
-    aula.figura("5_ortogonais", "sorteados contra wte", fig.ortogonais, gauss, nivel.tokens, modelo)
+    aula.figura("5_ortogonais", "sorteados contra wte", fig.ortogonais, gauss, quaisquer, modelo)
     aula.repare(f"já as linhas de wte pendem para o mesmo lado: {decimal(media)} em média.")
     aula.quadro("5_soma", exp.soma_ou_concatenacao())
     aula.repare("concatenar dobra a largura e quadruplica os blocos; somar custa d adições.")

@@ -226,7 +226,7 @@ def correr(semente, amarrado, caminhos=None):
     treino = novo_treino(*partes, semente, amarrado)
     passos = aula.treinar(treino, f"{'amarrada' if amarrado else 'solta'}, semente {semente}")
     curva = exp.acompanhar_validacao(treino, passos, corpus.tokens_de_fora, caminhos)
-    return exp.Corrida(semente, amarrado, treino, curva)
+    return exp.Corrida(treino.modelo, curva)
 
 
 if aula.secao(2):
@@ -358,7 +358,7 @@ if aula.secao(3):
             for amarrado in (True, False):
                 if (semente, amarrado) not in corridas:
                     corridas[semente, amarrado] = correr(semente, amarrado)
-        disputa = exp.Disputa(corridas.values(), corpus.frequentes)
+        disputa = exp.Disputa(corridas, corpus.frequentes)
         aula.quadro("3_perdas", disputa.quadro_das_perdas())
         aula.quadro("3_curvas", disputa.quadro_das_curvas())
         aula.figura("3_curvas", "validação de cada matriz, com a dispersão", disputa.figura)

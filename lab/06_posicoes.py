@@ -239,7 +239,9 @@ if aula.secao("6.3"):
     escaladas = buscadas * math.sqrt(largo)  # (B, T, d)
     soma = escaladas + PE[:curto]  # (B, T, d) + (T, d) -> (B, T, d): o lote vem por broadcasting
     saida = camada(ids).detach()  # (B, T) -> (B, T, d): a camada inteira, para conferir
-    formas = exp.formas(ids, E, buscadas, escaladas, PE, curto, saida)
+    etapas = {"ids": ids, "E": E, "E[ids]": buscadas, "E[ids] · √d": escaladas}
+    etapas |= {"PE": PE, "PE[:T]": PE[:curto], "saída": saida}
+    formas = {nome: tuple(x.shape) for nome, x in etapas.items()}
     aula.quadro("63_formas", exp.quadro_das_formas(formas))
     anotar(forma_ids=list(ids.shape), forma_embeddings=list(buscadas.shape), forma_d=E.shape[1])
     anotar(forma_posicao=list(PE[:curto].shape), forma_saida=list(saida.shape))
@@ -282,9 +284,7 @@ if aula.secao("6.4"):
 # %% 6.5 · Embedding não é significado isolado
 if aula.secao("6.5"):
     # O exercício do capítulo: duas palavras trocam de lugar, sem e com a posição somada.
-    troca = exp.trocar_dois(frase, a, b, d, SEMENTE)
-    aula.quadro("65_exercicio", exp.quadro_da_troca(frase, a, b, troca))
-    anotar(bolsa_sem_posicao=troca.bolsa_sem, bolsa_com_posicao=troca.bolsa_com)
+    aula.quadro("65_exercicio", exp.trocar_dois(frase, a, b, d, SEMENTE))
     aula.repare("sem posição, as duas frases são a mesma bolsa de vetores; com ela, são outras.")
     # Agora modelos treinados: um que gira (RoPE) e um que soma (wpe), ambos sem posição. Um modelo
     # pedido vem sozinho; o texto é o da língua que ele lê.

@@ -160,7 +160,8 @@ DOIS = pytest.mark.skipif(ao_lado.nucleos() < 2, reason="com um núcleo não há
 @pytest.mark.cli
 @pytest.mark.parametrize("sinal", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "morte"])
 def test_o_processo_nao_sobrevive_a_licao(sinal, tmp_path):
-    opcoes = ["--modelo", "mini", "--sem-graficos", "--saida", str(tmp_path / "s")]
+    (tmp_path / "relatorio.md").write_text("versão boa", encoding="utf-8")
+    opcoes = ["--modelo", "mini", "--sem-graficos", "--saida", str(tmp_path)]
     licao = subprocess.Popen(
         [sys.executable, str(LAB / "02_embeddings.py"), *opcoes],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
@@ -175,6 +176,9 @@ def test_o_processo_nao_sobrevive_a_licao(sinal, tmp_path):
     (os.killpg if sinal == signal.SIGINT else os.kill)(licao.pid, sinal)
     _, erros = licao.communicate(timeout=60)
     assert licao.returncode == (130 if sinal == signal.SIGINT else -sinal)
+    assert ("Interrompido" in erros) == (sinal == signal.SIGINT)
+    saidas = {p.name: p.read_text("utf-8") for p in tmp_path.iterdir()}
+    assert saidas == {"relatorio.md": "versão boa"}  # a última saída boa fica
     # Na morte, quem limpa os semáforos do loky diz que os limpou; no Ctrl-C não sobra nada a dizer.
     assert "Traceback" not in erros and (sinal == signal.SIGKILL or "loky" not in erros), erros
     limite = time.monotonic() + 30

@@ -358,15 +358,6 @@ def test_bank_rio_e_dinheiro_se_separam_alem_do_acaso(bank):
 
 
 @pytest.mark.smollm2
-def test_bank_em_lote_e_o_que_os_blocos_passam_um_ao_outro(bank, smollm2):
-    for n in (0, 13):  # comprimentos diferentes: o enchimento não pode vazar
-        o = bank.palavra.ocorrencias[n]
-        deles = estados_escutados(smollm2, o.ids)[:, o.lugar]
-        escala = np.abs(deles).max(1, keepdims=True)
-        assert np.abs((bank.X[:, n] - deles) / escala).max() < 1e-4
-
-
-@pytest.mark.smollm2
 def test_rebeldes_e_lente_do_smollm2(bank, smollm2):
     fundo = exp.fundo([bank], 2)
     r = exp.rebeldes(bank, fundo)

@@ -74,28 +74,26 @@ def corrida(material, semente, amarrado, caminhos=None):
     receita = tr.Receita(48, 8, 16, aquecimento=5, semente=semente, taxa=1e-2)
     treino = tr.Treino(modelo, material.tokens, receita)
     curva = exp.acompanhar_validacao(treino, treino.passos(), material.tokens_de_fora, caminhos)
-    return exp.Corrida(semente, amarrado, treino, curva)
+    return exp.Corrida(treino.modelo, curva)
 
 
 @pytest.mark.unit
 def test_comparar_amarrada_e_solta(material):
     caminhos = exp.Caminhos(material.tokens_de_fora, 16, 8)
-    corridas = [corrida(material, 1, True, caminhos)]
-    corridas += [corrida(material, s, a) for s, a in ((1, False), (2, True), (2, False))]
-    disputa = exp.Disputa(corridas, material.frequentes)
-    assert [c.curva[0][0] for c in corridas] == [0] * 4
-    assert corridas[0].curva[0][1] == corridas[1].curva[0][1]  # nascem iguais
-    assert all(c.curva[-1][1] < c.curva[0][1] - 0.5 for c in corridas)  # e aprendem
-    assert disputa.diferencas == pytest.approx(
-        [corridas[0].curva[-1][1] - corridas[1].curva[-1][1],
-         corridas[2].curva[-1][1] - corridas[3].curva[-1][1]]
-    )  # fmt: skip
+    quais = ((1, True), (1, False), (2, True), (2, False))
+    todas = [corrida(material, s, a, caminhos if (s, a) == (1, True) else None) for s, a in quais]
+    disputa = exp.Disputa(dict(zip(quais, todas, strict=True)), material.frequentes)
+    assert [c.curva[0][0] for c in todas] == [0] * 4
+    assert todas[0].curva[0][1] == todas[1].curva[0][1]  # nascem iguais
+    assert all(c.curva[-1][1] < c.curva[0][1] - 0.5 for c in todas)  # e aprendem
+    fim = [c.curva[-1][1] for c in todas]
+    assert disputa.diferencas == pytest.approx([fim[0] - fim[1], fim[2] - fim[3]])
     perdas = disputa.quadro_das_perdas().linhas
     assert perdas[1][1] - perdas[0][1] == 320 * 16
     assert disputa.semelhancas().shape == (2, 3)
     assert np.all(np.abs(disputa.semelhancas()) <= 1)
     assert caminhos.diferenca <= caminhos.limite < 1e-4  # 128 tokens · 1,2e-7 · números até 1
-    assert [linha[0] for linha in caminhos.linhas] == [p for p, _ in corridas[0].curva]
+    assert [linha[0] for linha in caminhos.linhas] == disputa.passos
     lados = {linha[1]: linha[0] for linha in disputa.quadro_dos_argumentos(caminhos).linhas}
     ganhou = disputa.diferencas.mean() < 0
     assert lados["perda de validação, amarrada − solta"] == ("a favor" if ganhou else "contra")

@@ -79,7 +79,7 @@ def test_fatos_da_wpe_verdadeira(wpe_verdadeira):
     c = tabela_posicoes.cossenos_entre_linhas(wpe_verdadeira)
     quais = medido["linhas"]
     np.testing.assert_allclose(c[np.ix_(quais, quais)], medido["cossenos"], atol=1e-3)
-    media = exp.curva_de_defasagem(wpe_verdadeira, centrada=False)
+    media = exp.curva_de_defasagem(wpe_verdadeira)
     for k, esperado in medido["defasagem_linhas_1_a_1022"].items():
         assert media[int(k)] == pytest.approx(esperado, abs=1e-3), k
     normas = np.linalg.norm(wpe_verdadeira, axis=1)
@@ -97,7 +97,7 @@ def test_tabelas_do_gpt2_medido_sao_da_wpe_verdadeira(wpe_verdadeira):
     c = tabela_posicoes.cossenos_entre_linhas(wpe_verdadeira)
     np.testing.assert_allclose(gpt2_medido.cossenos_64(), c[::16, ::16], atol=1e-3)
     k, y = gpt2_medido.defasagem()
-    media = exp.curva_de_defasagem(wpe_verdadeira, centrada=False)
+    media = exp.curva_de_defasagem(wpe_verdadeira)
     np.testing.assert_allclose(y, media[k], atol=1e-3)
     pontos, normas = gpt2_medido.componentes()
     np.testing.assert_allclose(normas, np.linalg.norm(wpe_verdadeira, axis=1), atol=1e-3)

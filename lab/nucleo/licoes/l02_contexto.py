@@ -1,6 +1,9 @@
 """Os experimentos de 02_contexto: cada função mede uma coisa e devolve um quadro pronto."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import combinations, compress
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,16 +44,12 @@ class PalavraLida:
 
     @property
     def nome(self) -> str:
+        """A palavra como aparece nas frases, com o espaço da frente à vista."""
         return visivel("".join(self.palavra.ocorrencias[0].pedacos))
 
     @property
     def ultima(self) -> int:
         return len(self.X) - 1
-
-    def do_sentido(self, i: int) -> np.ndarray:
-        """(n, n): os pares em que as duas ocorrências têm o sentido i."""
-        meu = self.rotulos == i
-        return meu[:, None] & meu[None, :]
 
 
 def no_lugar(E: list[np.ndarray], lugares: list[int]) -> np.ndarray:
@@ -73,10 +72,9 @@ def ler(modelo: Modelo, palavra: Ambigua) -> PalavraLida:
     E = estados.estados(modelo, [o.ids for o in palavra.ocorrencias])
     lugares = [o.lugar for o in palavra.ocorrencias]
     X = no_lugar(E, lugares)
-    frente = None
     antes = {token_da_frente(o) for o in palavra.ocorrencias}
-    if len(antes) == 1 and -1 not in antes:
-        frente = no_lugar(E, [i - 1 for i in lugares])
+    sempre_o_mesmo = len(antes) == 1 and -1 not in antes
+    frente = no_lugar(E, [i - 1 for i in lugares]) if sempre_o_mesmo else None
     return PalavraLida(palavra, E, X, frente, sentidos.cossenos(X))
 
 
@@ -85,10 +83,10 @@ def token_da_frente(o: Ocorrencia) -> int | None:
     return o.ids[o.lugar - 1] if o.lugar > 0 and len(o.pedacos) == 1 else -1
 
 
-def camadas_a_mostrar(ultima: int, *sempre: int, quantas: int = 8) -> list[int]:
-    """Umas `quantas` camadas espalhadas de 0 à última, mais as que não podem faltar."""
+def camadas_a_mostrar(ultima: int, *sempre: int | None, quantas: int = 8) -> list[int]:
+    """Umas `quantas` camadas espalhadas de 0 à última, mais as que não podem faltar (None: nenhuma)."""
     espalhadas = np.linspace(0, ultima, min(quantas, ultima + 1)).round().astype(int)
-    return sorted({*espalhadas.tolist(), *sempre})
+    return sorted({*espalhadas.tolist(), *sempre} - {None})
 
 
 # --- 1: a mesma linha --------------------------------------------------------------------
@@ -99,14 +97,10 @@ def resumo_das_frases(modelo: Modelo, lidas: list[PalavraLida]) -> Quadro:
     texto, linhas = modelo.tokenizador.texto, []
     for lida in lidas:
         for i, sentido in enumerate(lida.palavra.sentidos):
-            minhas = [
-                o
-                for o, r in zip(lida.palavra.ocorrencias, lida.palavra.rotulos, strict=True)
-                if r == i
-            ]
+            minhas = list(compress(lida.palavra.ocorrencias, lida.rotulos == i))
             antes = {token_da_frente(o) for o in minhas}
             linhas.append([
-                visivel("".join(minhas[0].pedacos)), sentido, len(minhas),
+                lida.nome, sentido, len(minhas),
                 np.mean([o.lugar for o in minhas]),
                 ", ".join(visivel(texto(t)) if t >= 0 else "nenhum" for t in sorted(antes)),
                 minhas[0].frase,
@@ -129,14 +123,13 @@ def posicao_na_entrada(modelo: Modelo) -> tuple[str, Quadro] | None:
     for nome in colecao.palavras:
         palavra = frases.ambigua(dono.tokenizador, colecao, nome)
         lugares = [o.lugar for o in palavra.ocorrencias]
-        inteiros = [pontas.h0(dono, o.ids)[o.lugar] for o in palavra.ocorrencias]
-        com = np.stack(inteiros)  # (n, d)
+        com = np.stack([pontas.h0(dono, o.ids)[o.lugar] for o in palavra.ocorrencias])  # (n, d)
         ids = [o.ids[o.lugar] for o in palavra.ocorrencias]
         sem = dono.wte[ids].astype(np.float32)  # (n, d)
         pares = ~np.eye(len(ids), dtype=bool)
         K = sentidos.cossenos(np.stack([com, sem]))  # (2, n, n)
-        linhas.append([visivel(" " + nome), min(lugares), max(lugares)])
-        linhas[-1] += [K[0][pares].mean(), K[0][pares].min(), K[1][pares].min()]
+        medidos = [K[0][pares].mean(), K[0][pares].min(), K[1][pares].min()]
+        linhas.append([visivel(" " + nome), min(lugares), max(lugares), *medidos])
     colunas = {"palavra": str, "do lugar": inteiro, "ao lugar": inteiro}
     colunas |= dict.fromkeys(("com wpe, média", "com wpe, mínimo", "sem wpe, mínimo"), decimal)
     return dono.nome, Quadro(f"{dono.nome}: a mesma palavra na entrada", colunas, linhas)
@@ -147,12 +140,11 @@ def posicao_na_entrada(modelo: Modelo) -> tuple[str, Quadro] | None:
 
 def curvas(x: PalavraLida) -> dict[str, sentidos.Faixas]:
     """{nome: média e desvio por camada}: dentro de cada sentido, e entre sentidos."""
-    fora = x.rotulos[:, None] != x.rotulos[None, :]
-    nomes = {
-        f"dentro de “{s}”": sentidos.faixas(x.K, x.do_sentido(i))
+    pares = {
+        f"dentro de “{s}”": np.outer(x.rotulos == i, x.rotulos == i)
         for i, s in enumerate(x.palavra.sentidos)
-    }
-    return nomes | {"entre sentidos": sentidos.faixas(x.K, fora)}
+    } | {"entre sentidos": x.rotulos[:, None] != x.rotulos}  # (n, n) cada
+    return {nome: sentidos.faixas(x.K, quais) for nome, quais in pares.items()}
 
 
 def quadro_das_curvas(x: PalavraLida, *sempre: int) -> Quadro:
@@ -168,8 +160,7 @@ def quadro_das_curvas(x: PalavraLida, *sempre: int) -> Quadro:
 # --- 3: contra o acaso -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Provada:
+class Provada(NamedTuple):
     """Uma palavra e as provas: dela, e do token da frente (None se ele varia)."""
 
     lida: PalavraLida
@@ -187,34 +178,28 @@ def provar(x: PalavraLida, embaralhos: int, semente: int) -> Provada:
 
 def quadro_da_prova(p: Provada) -> Quadro:
     """A separação da palavra em algumas camadas, ao lado do que o acaso faria."""
-    r, linhas = p.palavra, []
-    sempre = {r.melhor, *([r.primeira()] if r.primeira() is not None else [])}
-    for c in camadas_a_mostrar(p.lida.ultima, *sempre):
-        linhas.append([c, r.lacuna[c], r.teto[c], r.p[c], r.p_corrigido[c]])
-        linhas[-1] += [r.acertos[c], r.acertos_acaso[c]]
-    nome = visivel(" " + p.lida.palavra.palavra)
+    r = p.palavra
+    camadas = camadas_a_mostrar(p.lida.ultima, r.melhor, r.primeira())
+    series = (r.lacuna, r.teto, r.p, r.p_corrigido, r.acertos, r.acertos_acaso)
+    linhas = [[c, *(serie[c] for serie in series)] for c in camadas]
     colunas = {"camada": inteiro, "dentro − entre": decimal, "acaso até": decimal}
-    colunas |= {"p": decimal, "p corrigido": decimal, "centroide acerta": porcento}
-    return Quadro(
-        f"{nome}: separação dos sentidos contra {inteiro(r.embaralhos)} embaralhos",
-        colunas | {"acaso até ": porcento},
-        linhas,
-    )
+    colunas |= {"p": decimal, "p corrigido": decimal}
+    colunas |= {"centroide acerta": porcento, "acaso até ": porcento}
+    titulo = f"separação dos sentidos contra {inteiro(r.embaralhos)} embaralhos"
+    return Quadro(f"{visivel(' ' + p.lida.palavra.palavra)}: {titulo}", colunas, linhas)
 
 
 def quadro_das_primeiras(modelo: Modelo, provadas: list[Provada]) -> Quadro:
     """De cada palavra: a primeira camada que separa, a que separa mais, e a do token da frente."""
     linhas = []
     for p in provadas:
-        o, r = p.lida.palavra.ocorrencias[0], p.palavra
-        frente = (
-            visivel(modelo.tokenizador.texto(token_da_frente(o))) if p.frente else "não é sempre um"
-        )
-        linhas.append([
-            visivel(" " + p.lida.palavra.palavra), " × ".join(p.lida.palavra.sentidos),
-            r.primeira(), r.melhor, r.p[r.melhor], r.p_corrigido[r.melhor],
-            frente, p.frente.primeira() if p.frente else None,
-        ])  # fmt: skip
+        palavra, r, frente = p.lida.palavra, p.palavra, ["não é sempre um", None]
+        if p.frente:
+            token = modelo.tokenizador.texto(token_da_frente(palavra.ocorrencias[0]))
+            frente = [visivel(token), p.frente.primeira()]
+        dela = [r.primeira(), r.melhor, r.p[r.melhor], r.p_corrigido[r.melhor]]
+        nome = visivel(" " + palavra.palavra)
+        linhas.append([nome, " × ".join(palavra.sentidos), *dela, *frente])
     colunas = {"palavra": str, "sentidos": str, "1ª camada que separa": inteiro}
     colunas |= {"a mais nítida": inteiro, "p nela": decimal, "p corrigido": decimal}
     colunas |= {"token da frente": str, "1ª camada dele": inteiro}
@@ -224,8 +209,7 @@ def quadro_das_primeiras(modelo: Modelo, provadas: list[Provada]) -> Quadro:
 # --- 4 e 5: anisotropia e dimensões rebeldes ----------------------------------------------
 
 
-@dataclass(frozen=True)
-class Fundo:
+class Fundo(NamedTuple):
     """Um token de cada tipo, sorteado nas frases: `A` (camadas, m, d); e o que se mede nele.
 
     `anisotropia` (camadas,); `mev` (camadas,): variância que um vetor só explica em amostras de n
@@ -236,10 +220,6 @@ class Fundo:
     anisotropia: np.ndarray
     mev: np.ndarray
     parcelas: np.ndarray
-
-    def maiores(self, k: int) -> np.ndarray:
-        """(camadas, k): as dimensões que mais pesam em cada camada, da maior em diante."""
-        return np.argsort(-self.parcelas, axis=1, kind="stable")[:, :k]
 
 
 def fundo(lidas: list[PalavraLida], semente: int, sorteios: int = 20) -> Fundo:
@@ -260,15 +240,10 @@ def fundo(lidas: list[PalavraLida], semente: int, sorteios: int = 20) -> Fundo:
     return Fundo(A, parcelas.sum(1), np.mean(mev, axis=0), parcelas)
 
 
-def autossemelhanca(x: PalavraLida) -> np.ndarray:
-    """(camadas,): o cosseno médio entre todas as ocorrências da palavra. Ethayarajh 2019, def. 1."""
-    return sentidos.media_dos_cossenos(x.X)
-
-
 def quadro_da_anisotropia(x: PalavraLida, f: Fundo) -> Quadro:
     """Autossemelhança e variância de um vetor só, cruas e descontado o que vale para qualquer
-    par de tokens (Ethayarajh 2019, seção 3.3)."""
-    auto, mev = autossemelhanca(x), sentidos.variancia_de_um_vetor(x.X)
+    par de tokens (Ethayarajh 2019, definição 1 e seção 3.3)."""
+    auto, mev = sentidos.media_dos_cossenos(x.X), sentidos.variancia_de_um_vetor(x.X)  # (c,) cada
     linhas = [
         [c, f.anisotropia[c], auto[c], auto[c] - f.anisotropia[c], mev[c], mev[c] - f.mev[c]]
         for c in camadas_a_mostrar(x.ultima)
@@ -280,8 +255,7 @@ def quadro_da_anisotropia(x: PalavraLida, f: Fundo) -> Quadro:
     return Quadro(titulo, colunas, linhas)
 
 
-@dataclass(frozen=True)
-class Rebeldes:
+class Rebeldes(NamedTuple):
     """Por camada, (camadas,): anisotropia crua, sem as 3 dimensões que mais pesam, e padronizada;
     a parte das 3; e a lacuna da palavra crua e padronizada. `quais`: (camadas, 3)."""
 
@@ -299,7 +273,7 @@ def rebeldes(x: PalavraLida, f: Fundo) -> Rebeldes:
 
     Timkey e van Schijndel 2021, seções 3 e 4.
     """
-    quais = f.maiores(3)
+    quais = np.argsort(-f.parcelas, axis=1, kind="stable")[:, :3]  # (c, d) -> (c, 3)
     parte = np.take_along_axis(f.parcelas, quais, 1).sum(1) / f.anisotropia
     padrao = sentidos.cossenos(sentidos.padronizar(x.X, f.A))
     return Rebeldes(
@@ -316,17 +290,15 @@ def rebeldes(x: PalavraLida, f: Fundo) -> Rebeldes:
 def quadro_dos_rebeldes(x: PalavraLida, r: Rebeldes) -> Quadro:
     """As rebeldes em algumas camadas. A parte das três só se lê onde há anisotropia a repartir."""
     linhas = []
+    series = (r.sem_tres, r.padronizada, r.lacuna, r.lacuna_padronizada)
     for c in camadas_a_mostrar(x.ultima):
         parte = r.parte[c] if r.crua[c] > 0.05 else None
         nomes = ", ".join(map(str, r.quais[c]))
-        linhas.append([c, r.crua[c], nomes, parte, r.sem_tres[c], r.padronizada[c]])
-        linhas[-1] += [r.lacuna[c], r.lacuna_padronizada[c]]
+        linhas.append([c, r.crua[c], nomes, parte, *(serie[c] for serie in series)])
     colunas = {"camada": inteiro, "anisotropia": decimal, "as três": str, "parte delas": porcento}
     colunas |= dict.fromkeys(("sem elas", "padronizada", "dentro − entre", "padronizado"), decimal)
-    titulo = (
-        f"Três dimensões de {x.X.shape[2]}, e a separação de {visivel(' ' + x.palavra.palavra)}"
-    )
-    return Quadro(titulo, colunas, linhas)
+    nome = visivel(" " + x.palavra.palavra)
+    return Quadro(f"Três dimensões de {x.X.shape[2]}, e a separação de {nome}", colunas, linhas)
 
 
 # --- 6: a lente ---------------------------------------------------------------------------
@@ -334,15 +306,17 @@ def quadro_dos_rebeldes(x: PalavraLida, r: Rebeldes) -> Quadro:
 
 def lente_das_frases(modelo: Modelo, x: PalavraLida, k: int) -> Quadro:
     """Os k tokens que a lente lê na palavra, camada a camada, numa frase de cada sentido."""
-    texto = modelo.tokenizador.texto
     primeiras = [x.palavra.rotulos.index(i) for i in range(len(x.palavra.sentidos))]
     linhas = []
     for c in _camadas_da_lente(x.ultima):
         logits = estados.lente(modelo, x.X[c][primeiras], c == x.ultima)  # (sentidos, V)
-        tokens = [" ".join(visivel(texto(int(i))) for i in np.argsort(-z)[:k]) for z in logits]
-        linhas.append([c, *tokens])
+        linhas.append([c, *(_lidos(modelo, np.argsort(-z)[:k]) for z in logits)])
     colunas = {"camada": inteiro} | {f"“{s}”": str for s in x.palavra.sentidos}
     return Quadro("A lente numa frase de cada sentido", colunas, linhas)
+
+
+def _lidos(modelo: Modelo, ids: Iterable[int]) -> str:
+    return " ".join(visivel(modelo.tokenizador.texto(int(i))) for i in ids)
 
 
 def _camadas_da_lente(ultima: int) -> list[int]:
@@ -356,7 +330,7 @@ def contraste_da_lente(modelo: Modelo, x: PalavraLida, k: int, entre: int = 1000
     Diferença de log-probabilidades médias, só entre os `entre` tokens mais prováveis em algum dos
     sentidos: na cauda, diferenças enormes são ruído.
     """
-    texto, linhas = modelo.tokenizador.texto, []
+    linhas = []
     for c in _camadas_da_lente(x.ultima):
         logits = estados.lente(modelo, x.X[c], c == x.ultima).astype(np.float64)  # (n, V)
         alto = logits.max(1, keepdims=True)
@@ -364,8 +338,7 @@ def contraste_da_lente(modelo: Modelo, x: PalavraLida, k: int, entre: int = 1000
         um, outro = (logp[x.rotulos == i].mean(0) for i in (0, 1))  # (V,), (V,)
         provaveis = np.argsort(-np.maximum(um, outro))[:entre]
         ordem = provaveis[np.argsort(-(um - outro)[provaveis], kind="stable")]
-        lados = (ordem[:k], ordem[::-1][:k])
-        linhas.append([c, *(" ".join(visivel(texto(int(i))) for i in lado) for lado in lados)])
+        linhas.append([c, _lidos(modelo, ordem[:k]), _lidos(modelo, ordem[::-1][:k])])
     a, b = x.palavra.sentidos[:2]
     colunas = {"camada": inteiro, f"mais em “{a}”": str, f"mais em “{b}”": str}
     return Quadro("O que um sentido promete e o outro não", colunas, linhas)
@@ -380,9 +353,8 @@ def quadro_das_suas(ocorrencias: list[Ocorrencia]) -> Quadro:
         [str(n), " + ".join(map(visivel, o.pedacos)), o.lugar, o.frase]
         for n, o in enumerate(ocorrencias, 1)
     ]
-    return Quadro(
-        "As suas frases", {"nº": str, "a palavra": str, "lugar": inteiro, "frase": str}, linhas
-    )
+    colunas = {"nº": str, "a palavra": str, "lugar": inteiro, "frase": str}
+    return Quadro("As suas frases", colunas, linhas)
 
 
 def avisos_das_suas(tok: Tokenizador, suas: list[Ocorrencia]) -> list[str]:
@@ -398,7 +370,7 @@ def avisos_das_suas(tok: Tokenizador, suas: list[Ocorrencia]) -> list[str]:
 def pares_das_suas(X: np.ndarray) -> Quadro:
     """O cosseno de cada par de frases, em algumas camadas. X: (camadas, n, d), n ≥ 2."""
     K = sentidos.cossenos(X)
-    pares = [(i, j) for i in range(X.shape[1]) for j in range(i + 1, X.shape[1])]
+    pares = combinations(range(X.shape[1]), 2)
     camadas = camadas_a_mostrar(len(X) - 1, quantas=6)
     linhas = [[f"{i + 1} e {j + 1}", *(K[c, i, j] for c in camadas)] for i, j in pares]
     colunas = {"frases": str} | {f"camada {c}": decimal for c in camadas}
@@ -407,11 +379,9 @@ def pares_das_suas(X: np.ndarray) -> Quadro:
 
 def lente_das_suas(modelo: Modelo, X: np.ndarray, k: int) -> Quadro:
     """O que a lente lê em cada frase, nas últimas camadas. X: (camadas, n, d)."""
-    texto, ultima, linhas = modelo.tokenizador.texto, len(X) - 1, []
+    ultima, linhas = len(X) - 1, []
     for c in _camadas_da_lente(ultima)[-2:]:
         for n, z in enumerate(estados.lente(modelo, X[c], c == ultima), 1):
-            tokens = " ".join(visivel(texto(int(i))) for i in np.argsort(-z)[:k])
-            linhas.append([str(n), c, tokens])
-    return Quadro(
-        "O que a lente lê nas suas frases", {"nº": str, "camada": inteiro, "tokens": str}, linhas
-    )
+            linhas.append([str(n), c, _lidos(modelo, np.argsort(-z)[:k])])
+    colunas = {"nº": str, "camada": inteiro, "tokens": str}
+    return Quadro("O que a lente lê nas suas frases", colunas, linhas)

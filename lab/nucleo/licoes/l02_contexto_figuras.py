@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nucleo.base.graficos import AZUL, CORES, LARANJA, TRACOS, VERDE, curvas, estilo, folha
+from nucleo.base.unidades import decimal
+from nucleo.contas import sentidos
 from nucleo.licoes import l02_contexto as exp
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def _paineis(quantos: int, altura: float = 5.4):
-    with estilo():
-        figura = folha(max(8, 5.2 * quantos), altura)
-        eixos = figura.subplots(1, quantos, sharey=True, squeeze=False)[0]
-    return figura, eixos
+def _paineis(quantos: int):
+    # Um por palavra, lado a lado. (Chame-a dentro de `estilo`.)
+    figura = folha(max(8, 5.2 * quantos), 5.4)
+    return figura, figura.subplots(1, quantos, sharey=True, squeeze=False)[0]
 
 
 def semelhanca(lidas: list[exp.PalavraLida], nome: str) -> Figure:
@@ -28,9 +29,8 @@ def semelhanca(lidas: list[exp.PalavraLida], nome: str) -> Figure:
             for i, (rotulo, f) in enumerate(exp.curvas(x).items()):
                 c = np.arange(len(f.media))
                 eixo.plot(c, f.media, color=CORES[i], linestyle=TRACOS[i], label=rotulo)
-                eixo.fill_between(
-                    c, f.media - f.desvio, f.media + f.desvio, color=CORES[i], alpha=0.15
-                )
+                baixo, alto = f.media - f.desvio, f.media + f.desvio
+                eixo.fill_between(c, baixo, alto, color=CORES[i], alpha=0.15)
             eixo.set(title=f"“{x.palavra.palavra}”", xlabel="camada")
             eixo.legend(loc="lower left")
         eixos[0].set_ylabel("cosseno entre ocorrências")
@@ -67,19 +67,17 @@ def separacao(provadas: list[exp.Provada], nome: str, limite: float = 0.01) -> F
         figura, eixos = _paineis(len(provadas))
         for eixo, p in zip(eixos, provadas, strict=True):
             c = np.arange(len(p.palavra.lacuna))
-            eixo.fill_between(
-                c, p.palavra.piso, p.palavra.teto, color="0.8", label="95% dos embaralhos"
-            )
+            sorte = {"color": "0.8", "label": "95% dos embaralhos"}
+            eixo.fill_between(c, p.palavra.piso, p.palavra.teto, **sorte)
             series = [(f"“{p.lida.palavra.palavra}”", p.palavra, AZUL, "-", "o")]
             if p.frente is not None:
                 series.append(("o token da frente", p.frente, LARANJA, "--", "s"))
+            cheio = f"p < {decimal(limite, 2)}"
             for rotulo, r, cor, traco, forma in series:
                 eixo.plot(c, r.lacuna, color=cor, linestyle=traco, label=rotulo)
                 boas = r.p_corrigido < limite
-                eixo.plot(
-                    c[boas], r.lacuna[boas], forma, color=cor, markersize=7,
-                    label=f"p < {limite:.2f}".replace(".", ",") if rotulo[0] == "“" else None,
-                )  # fmt: skip
+                eixo.plot(c[boas], r.lacuna[boas], forma, color=cor, markersize=7, label=cheio)
+                cheio = None  # uma entrada só na legenda
             eixo.axhline(0, color="0.4", linewidth=1)
             eixo.set(title=" × ".join(p.lida.palavra.sentidos), xlabel="camada")
             eixo.legend(loc="upper left")
@@ -90,18 +88,14 @@ def separacao(provadas: list[exp.Provada], nome: str, limite: float = 0.01) -> F
 
 def anisotropia(x: exp.PalavraLida, f: exp.Fundo, nome: str) -> Figure:
     """O cosseno de dois tokens quaisquer, o de duas ocorrências, e a diferença."""
-    auto, c = exp.autossemelhanca(x), np.arange(len(f.anisotropia))
-    return curvas(
-        {
-            f"duas ocorrências de “{x.palavra.palavra}”": (c, auto),
-            "dois tokens quaisquer (anisotropia)": (c, f.anisotropia),
-            "a diferença: semelhança corrigida": (c, auto - f.anisotropia),
-        },
-        f"{nome}: quanta semelhança é só anisotropia",
-        "camada",
-        "cosseno médio",
-        zero=True,
-    )
+    auto, c = sentidos.media_dos_cossenos(x.X), np.arange(len(f.anisotropia))  # (c,) cada
+    series = {
+        f"duas ocorrências de “{x.palavra.palavra}”": (c, auto),
+        "dois tokens quaisquer (anisotropia)": (c, f.anisotropia),
+        "a diferença: semelhança corrigida": (c, auto - f.anisotropia),
+    }
+    titulo = f"{nome}: quanta semelhança é só anisotropia"
+    return curvas(series, titulo, "camada", "cosseno médio", zero=True)
 
 
 def rebeldes(r: exp.Rebeldes, nome: str) -> Figure:

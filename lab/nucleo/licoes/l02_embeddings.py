@@ -5,9 +5,11 @@ de direções, a régua, e os quadros em que tudo aparece. Aqui ninguém imprime
 """
 
 import re
-import time
+import timeit
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,16 +44,16 @@ def normas(modelo: Modelo) -> np.ndarray:
 
 def qual_linha(tok: Tokenizador, forma: Forma, com_espaco: bool) -> str:
     """A frase que diz que forma da palavra foi usada e qual é o id da outra forma."""
-    frase = f"`{visivel(forma.texto)}` é a linha {forma.id}"
     outra = tok.procurar(forma.palavra, not com_espaco)
     if outra is None:
         partes = tok.pedacos(("" if com_espaco else " ") + forma.palavra)
-        frase += f"; {'sem' if com_espaco else 'com'} o espaço são {len(partes)} pedaços."
+        dela = f"; {'sem' if com_espaco else 'com'} o espaço são {len(partes)} pedaços."
     elif outra.id != forma.id:
-        frase += f"; `{visivel(outra.texto)}` é outra linha, a {outra.id}."
+        dela = f"; `{visivel(outra.texto)}` é outra linha, a {outra.id}."
     else:
-        frase += " (este tokenizador não liga para o espaço da frente)."
-    return frase + (f" Atenção: {forma.aviso}." if forma.aviso else "")
+        dela = " (este tokenizador não liga para o espaço da frente)."
+    aviso = f" Atenção: {forma.aviso}." if forma.aviso else ""
+    return f"`{visivel(forma.texto)}` é a linha {forma.id}{dela}{aviso}"
 
 
 def palavras_pedidas(tok: Tokenizador, args, dizer: Callable) -> tuple[list[Forma], list[Forma]]:
@@ -84,9 +86,8 @@ def quadro_de_vizinhos(
 ) -> tuple[Quadro, list[str]]:
     """(quadro, em que cada vizinho difere da palavra). ids e notas: (k,), do mais próximo em diante."""
     difere = [tokens.classificar_vizinho(forma.palavra, tok.texto(i)) for i in ids]
-    linhas = [
-        [visivel(tok.texto(i)), str(i), c, x] for i, c, x in zip(ids, notas, difere, strict=True)
-    ]
+    nomes = [visivel(tok.texto(i)) for i in ids]
+    linhas = list(zip(nomes, map(str, ids), notas, difere, strict=True))
     formas = difere.count("forma")
     return Quadro(
         f"Os mais próximos de {visivel(forma.texto)} (id {forma.id})",
@@ -96,24 +97,16 @@ def quadro_de_vizinhos(
     ), difere
 
 
-@dataclass(frozen=True)
-class Niveis:
-    """O que é "não ter nada a ver" nesta tabela: `tokens` (pares,) são cossenos de tokens
-    sorteados; `palavras` é a média entre todas as palavras das nossas listas, comuns."""
-
-    tokens: np.ndarray
-    palavras: float
-
-
 def niveis(
     modelo: Modelo, normas_: np.ndarray, palavras: Palavras, quantos: int, semente: int
-) -> Niveis:
-    """Os dois níveis de referência do cosseno: tokens sorteados e palavras comuns das listas."""
+) -> tuple[np.ndarray, float]:
+    """O que é "não ter nada a ver" nesta tabela: os cossenos de tokens sorteados, (quantos,), e a média
+    entre todas as palavras das nossas listas, que são comuns."""
     tabela = modelo.wte
     sorteados = vetores.cossenos_de_pares(tabela, normas_, quantos, semente)  # (quantos,)
     ids = sorted(set(palavras.linha.values()))
     comuns = vetores.anisotropia(tabela[ids], normas_[ids]) if len(ids) > 1 else float("nan")
-    return Niveis(sorteados, comuns)
+    return sorteados, comuns
 
 
 def publicado_no_gpt2(a: str, b: str) -> float | None:
@@ -126,12 +119,10 @@ def quadro_dos_pares(linhas: list[list], acaso: float, comuns: float) -> Quadro:
     """As linhas [par, cosseno, fração dos sorteados com cosseno menor, o publicado do GPT-2]; com nome
     vão também os dois níveis: o de tokens ao acaso e o de palavras comuns."""
     colunas = {"par": str, "cosseno": decimal, "sorteados abaixo": porcento}
-    resultados = [numero(f"cosseno.{par}", c) for par, c, *_ in linhas]
-    resultados += [
-        numero("cosseno_ao_acaso", acaso),
-        numero("cosseno_entre_palavras_comuns", comuns),
-    ]
     colunas |= {"GPT-2, publicado": decimal}
+    niveis_ = {"cosseno_ao_acaso": acaso, "cosseno_entre_palavras_comuns": comuns}
+    medidos = {f"cosseno.{par}": c for par, c, *_ in linhas} | niveis_
+    resultados = [numero(*medido) for medido in medidos.items()]
     return Quadro("Pares conhecidos", colunas, linhas, resultados)
 
 
@@ -141,10 +132,11 @@ def quadro_do_centro(tok: Tokenizador, ids: np.ndarray, distancias: np.ndarray) 
     No GPT-2 são os tokens-fantasma (" SolidGoldMagikarp"), que o treino quase não viu e que
     por isso aparecem como vizinhos de muita gente; em outros modelos pode não haver nenhum.
     """
+    tipica = decimal(np.median(distancias))
+    colunas = {"token": str, "id": str, "distância": decimal}
+    linhas = [[visivel(tok.texto(i)), str(i), distancias[i]] for i in ids]
     return Quadro(
-        f"Os mais perto do centro da tabela (distância típica: {decimal(np.median(distancias))})",
-        {"token": str, "id": str, "distância": decimal},
-        [[visivel(tok.texto(i)), str(i), distancias[i]] for i in ids],
+        f"Os mais perto do centro da tabela (distância típica: {tipica})", colunas, linhas
     )
 
 
@@ -170,17 +162,12 @@ def quadro_da_analogia(
     linhas = []
     # Num vocabulário minúsculo, sem as entradas sobram menos linhas: a mais curta manda.
     for posto, (i, j) in enumerate(zip(livre, sem, strict=False), 1):
-        marca = "sim" if i in entradas else ""
-        linhas.append(
-            [posto, visivel(tok.texto(i)), notas[i], marca, visivel(tok.texto(j)), notas[j]]
-        )
+        um, outro = visivel(tok.texto(i)), visivel(tok.texto(j))
+        linhas.append([posto, um, notas[i], "sim" if i in entradas else "", outro, notas[j]])
     conta = "{} − {} + {}".format(*(f.palavra for f in formas))
-    return Quadro(
-        f"{conta}: com tudo permitido, e sem as palavras de entrada",
-        {"lugar": str, "tudo permitido": str, "cosseno": decimal, "entrada": str}
-        | {"sem as entradas": str, "cosseno, sem": decimal},
-        linhas,
-    )
+    colunas = {"lugar": str, "tudo permitido": str, "cosseno": decimal, "entrada": str}
+    colunas |= {"sem as entradas": str, "cosseno, sem": decimal}
+    return Quadro(f"{conta}: com tudo permitido, e sem as palavras de entrada", colunas, linhas)
 
 
 def analogia_publicada(formas: list[Forma]) -> str:
@@ -216,8 +203,7 @@ def medidas_da_analogia(
     ]
 
 
-@dataclass(frozen=True)
-class Conjunto:
+class Conjunto(NamedTuple):
     """O placar do conjunto de analogias nos dois protocolos. `cruas` e `normalizadas` são listas
     de `vetores.Placar`, a última com o total; `distintas`, quantas palavras couberam."""
 
@@ -236,20 +222,14 @@ def conjunto_de_analogias(modelo: Modelo, normas_: np.ndarray) -> Conjunto:
 
 def placar(titulo: str, placares: list) -> Quadro:
     """Uma linha por categoria: cobertura e frações das cobertas. None onde nenhuma coube."""
-
-    def parte(x: int, n: int) -> float | None:
-        return x / n if n else None
-
-    linhas = [
-        [p.nome, p.total, p.cobertas / p.total]
-        + [parte(x, p.cobertas) for x in (p.certas_livre, p.certas_sem_entradas)]
-        + [parte(p.entrada_primeiro, p.cobertas)]
-        for p in placares
-    ]
+    linhas = []
+    for p in placares:
+        certas = (p.certas_livre, p.certas_sem_entradas, p.entrada_primeiro)
+        partes = [n / p.cobertas if p.cobertas else None for n in certas]
+        linhas.append([p.nome, p.total, p.cobertas / p.total, *partes])
+    colunas = {"categoria": str, "perguntas": inteiro}
     nomes = ("cabem", "tudo permitido", "sem entradas", "entrada em 1º")
-    return Quadro(
-        titulo, {"categoria": str, "perguntas": inteiro} | dict.fromkeys(nomes, porcento), linhas
-    )
+    return Quadro(titulo, colunas | dict.fromkeys(nomes, porcento), linhas)
 
 
 def placares(conjunto: Conjunto) -> dict[str, Quadro]:
@@ -257,23 +237,22 @@ def placares(conjunto: Conjunto) -> dict[str, Quadro]:
     if not conjunto.distintas:
         return {}
     cruas = placar("Linhas cruas somadas (a apostila)", conjunto.cruas)
-    normalizadas = placar("Linhas normalizadas (gensim)", conjunto.normalizadas)
     return {
         "2_cruas": replace(cruas, resultados=resumo_do_conjunto(conjunto)),
-        "2_normalizadas": normalizadas,
+        "2_normalizadas": placar("Linhas normalizadas (gensim)", conjunto.normalizadas),
     }
 
 
 def resumo_do_conjunto(conjunto: Conjunto) -> list:
     """As frações do total das categorias nos dois protocolos, cada uma com o seu id."""
     todas = {"cruas": conjunto.cruas[-1], "normalizadas": conjunto.normalizadas[-1]}
-    cobertas, total = todas["cruas"].cobertas, todas["cruas"].total
-    numeros = [numero("analogias_cobertura", cobertas / total, unidade="fração")]
+    cobertas = todas["cruas"].cobertas
+    fracoes = {"cobertura": cobertas / todas["cruas"].total}
     for nome, p in todas.items():
-        contas = {"livre": p.certas_livre, "sem_entradas": p.certas_sem_entradas}
-        for parte, n in (contas | {"entrada_primeiro": p.entrada_primeiro}).items():
-            numeros.append(numero(f"analogias_{nome}_{parte}", n / cobertas, unidade="fração"))
-    return numeros
+        fracoes[f"{nome}_livre"] = p.certas_livre / cobertas
+        fracoes[f"{nome}_sem_entradas"] = p.certas_sem_entradas / cobertas
+        fracoes[f"{nome}_entrada_primeiro"] = p.entrada_primeiro / cobertas
+    return [numero(f"analogias_{nome}", x, unidade="fração") for nome, x in fracoes.items()]
 
 
 def frase_do_conjunto(conjunto: Conjunto) -> str:
@@ -299,7 +278,7 @@ def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
     for nome, pares in palavras.listas["direcoes"].items():
         ids = palavras.ids(pares)  # (n, 2)
         if len(ids) < 3:
-            linhas.append([nome, len(ids), None, None, None, None, None])
+            linhas.append([nome, len(ids), *[None] * 5])
             continue
         certo = vetores.alinhamento(vetores.deslocamentos(modelo.wte, ids))  # (n, 2) -> (n,)
         trocas, acasos = [], []
@@ -308,33 +287,25 @@ def direcoes(modelo: Modelo, palavras: Palavras, semente: int) -> Quadro:
             tokens = sorteio.integers(0, modelo.V, ids.shape)
             trocas.append(vetores.alinhamento(vetores.deslocamentos(modelo.wte, soltas)).mean())
             acasos.append(vetores.alinhamento(vetores.deslocamentos(modelo.wte, tokens)).mean())
-        cabem = [p for p in pares if len(palavras.presentes(p)) == 2]
-        fraco = " – ".join(cabem[int(certo.argmin())])
+        cabem = [" – ".join(p) for p in pares if len(palavras.presentes(p)) == 2]
+        fraco = cabem[int(certo.argmin())]
         media, trocados, acaso, pior = certo.mean(), np.mean(trocas), np.mean(acasos), certo.min()
         linhas.append([nome, len(ids), media, trocados, acaso, pior, fraco])
         controles = {"trocados": trocados, "acaso": acaso, "pior": pior, "quem": fraco}
         resultados.append(numero(f"alinhamento.{nome}", media, pares=len(ids), **controles))
-    colunas = ("alinhamento", "pares trocados", "tokens ao acaso", "o menor")
-    return Quadro(
-        "Direções: cada par aponta para onde os outros apontam?",
-        {"direção": str, "pares": inteiro}
-        | dict.fromkeys(colunas, decimal)
-        | {"par do menor": str},
-        linhas,
-        resultados,
-    )
+    nomes = ("alinhamento", "pares trocados", "tokens ao acaso", "o menor")
+    colunas = {"direção": str, "pares": inteiro} | dict.fromkeys(nomes, decimal)
+    titulo = "Direções: cada par aponta para onde os outros apontam?"
+    return Quadro(titulo, colunas | {"par do menor": str}, linhas, resultados)
 
 
-@dataclass(frozen=True)
-class Regua:
-    """Palavras projetadas numa direção: `valores` (m,), 0 no meio dos pares, ±0,5 nas pontas
-    médias."""
+class Regua(NamedTuple):
+    """Palavras projetadas numa direção. `lugares`, do menor ao maior: (palavra, valor, se ela entrou na
+    conta da direção); o valor é 0 no meio dos pares, e ±0,5 nas pontas médias."""
 
     direcao: str
     pontas: tuple[str, str]
-    palavras: list[str]
-    valores: np.ndarray
-    usada: list[bool]  # a palavra entrou na conta da direção?
+    lugares: list[tuple[str, float, bool]]
 
 
 def na_regua(modelo: Modelo, palavras: Palavras) -> Regua | None:
@@ -351,32 +322,26 @@ def na_regua(modelo: Modelo, palavras: Palavras) -> Regua | None:
     linhas = modelo.wte[[palavras.linha[p] for p in nomes]]  # (m, d)
     valores = (linhas - meio) @ direcao / (direcao @ direcao)  # (m, d) @ (d,) -> (m,)
     usadas = {p for par in palavras.listas["direcoes"][lista["direcao"]] for p in par}
-    return Regua(
-        lista["direcao"], tuple(lista["pontas"]), nomes, valores, [p in usadas for p in nomes]
-    )
+    lugares = [(p, v, p in usadas) for p, v in zip(nomes, valores, strict=True)]
+    return Regua(lista["direcao"], tuple(lista["pontas"]), sorted(lugares, key=lambda x: x[1]))
 
 
 def quadro_da_regua(regua: Regua) -> Quadro:
     """A régua como tabela, de uma ponta à outra."""
-    linhas = sorted(
-        zip(regua.palavras, regua.valores, regua.usada, strict=True), key=lambda x: x[1]
-    )
     baixo, alto = regua.pontas
     return Quadro(
         f"Palavras entre {baixo} (−0,5) e {alto} (+0,5)",
         {"palavra": str, "valor": decimal, "fez a direção?": str},
-        [[p, v, "sim" if u else ""] for p, v, u in linhas],
+        [[p, v, "sim" if u else ""] for p, v, u in regua.lugares],
     )
 
 
 def frase_da_regua(regua: Regua) -> str:
     """As duas palavras de fora da conta que ficaram nas pontas: o que a tabela aprendeu do texto."""
-    fora = [
-        (v, p) for p, v, u in zip(regua.palavras, regua.valores, regua.usada, strict=True) if not u
-    ]
+    fora = [(p, v) for p, v, usada in regua.lugares if not usada]
     if len(fora) < 2:
         return "todas as palavras desta régua fizeram a direção: o lugar delas não prova nada."
-    (menor, um), (maior, outra) = min(fora), max(fora)
+    (um, menor), *_, (outra, maior) = fora
     return (
         f"das palavras que não fizeram a direção, {um} ({decimal(menor)}) e {outra} "
         f"({decimal(maior)}) são os extremos. O lugar vem do texto de treino, vieses inclusos."
@@ -389,9 +354,8 @@ def frase_da_regua(regua: Regua) -> str:
 def forma_do_exemplo(tok: Tokenizador, palavras: Palavras) -> Forma:
     """A palavra de exemplo da lista; se ela não for um token só, outra que seja; se nenhuma for,
     a linha 0, seja o que for que ela escreva."""
-    for palavra in palavras.presentes([palavras.listas["cru"], *palavras.linha]):
-        return tok.linha(palavra)
-    return Forma(tok.texto(0), tok.texto(0), 0)
+    presentes = palavras.presentes([palavras.listas["cru"], *palavras.linha])
+    return tok.linha(presentes[0]) if presentes else Forma(tok.texto(0), tok.texto(0), 0)
 
 
 def vetor_cru(modelo: Modelo, forma: Forma, quantos: int) -> Quadro:
@@ -404,22 +368,15 @@ def vetor_cru(modelo: Modelo, forma: Forma, quantos: int) -> Quadro:
 
 def milissegundos(f: Callable, vezes: int = 7) -> float:
     """Quanto `f()` demora: a mediana de `vezes` repetições, em milissegundos."""
-    tempos = []
-    for _ in range(vezes):
-        inicio = time.perf_counter()
-        f()
-        tempos.append((time.perf_counter() - inicio) * 1e3)
-    return float(np.median(tempos))
+    return float(np.median(timeit.repeat(f, number=1, repeat=vezes))) * 1e3
 
 
 def quadro_do_custo(multiplicacoes: int, ms_produto: float, ms_indice: float) -> Quadro:
     """Multiplicações e milissegundos das duas buscas."""
-    return Quadro(
-        "Duas maneiras de buscar a mesma linha",
-        {"como": str, "multiplicações": inteiro, "milissegundos": lambda x: decimal(x, 4)},
-        [["onehot · W", multiplicacoes, ms_produto], ["W[i]", 0, ms_indice]],
-        [numero("custo.multiplicacoes", multiplicacoes)],
-    )
+    linhas = [["onehot · W", multiplicacoes, ms_produto], ["W[i]", 0, ms_indice]]
+    colunas = {"como": str, "multiplicações": inteiro, "milissegundos": lambda x: decimal(x, 4)}
+    resultados = [numero("custo.multiplicacoes", multiplicacoes)]
+    return Quadro("Duas maneiras de buscar a mesma linha", colunas, linhas, resultados)
 
 
 # --- seção 4 -----------------------------------------------------------------------------
@@ -438,9 +395,8 @@ def tabela_de_posicoes(modelo: Modelo) -> np.ndarray:
 
 def quem_mede_a_wpe(modelo: Modelo, dono: Modelo | None) -> str:
     """A frase de um modelo sem wpe: quem mede no lugar dele."""
-    quem = "O mini, que tem, não está nesta cópia."
-    if dono:
-        quem = f"Medimos no **{dono.nome}**, o GPT-2 pequeno que vem no repositório."
+    medimos = dono and f"Medimos no **{dono.nome}**, o GPT-2 pequeno que vem no repositório."
+    quem = medimos or "O mini, que tem, não está nesta cópia."
     return f"**{modelo.nome} não tem wpe**: gira Q e K (RoPE, apostila 06, 6.6). {quem}"
 
 
@@ -449,22 +405,14 @@ def cossenos_das_linhas(nome: str, cossenos: np.ndarray) -> Quadro:
     quais = linhas_a_comparar(len(cossenos))
     linhas = [[str(i), *(cossenos[i, j] for j in quais)] for i in quais]
     colunas = {"linha": str} | {str(j): decimal for j in quais}
-    resultados = [
-        numero(f"wpe.cosseno.{i}.{j}", cossenos[i, j], modelo=nome)
-        for i in quais
-        for j in quais
-        if i < j
-    ]
+    pares = [(f"wpe.cosseno.{i}.{j}", cossenos[i, j]) for i, j in combinations(quais, 2)]
+    resultados = [numero(*par, modelo=nome) for par in pares]
     return Quadro(f"{nome}: cossenos entre posições", colunas, linhas, resultados)
 
 
-def curva_de_defasagem(wpe: np.ndarray, centrada: bool) -> np.ndarray:
-    """(m,): o cosseno médio a cada distância, sem a primeira nem a última linha.
-
-    Centrada, sai antes a linha média, comum a todas: sem isso um viés pareceria semelhança.
-    """
-    tabela = tabela_posicoes.centrar(wpe) if centrada else wpe
-    cossenos = tabela_posicoes.cossenos_entre_linhas(tabela)  # (n, d) -> (n, n)
+def curva_de_defasagem(wpe: np.ndarray) -> np.ndarray:
+    """(m,): o cosseno médio a cada distância, sem a primeira nem a última linha."""
+    cossenos = tabela_posicoes.cossenos_entre_linhas(wpe)  # (n, d) -> (n, n)
     return tabela_posicoes.por_defasagem(cossenos, 1, len(wpe) - 1)
 
 
@@ -542,20 +490,15 @@ def partes_da_entrada(
     """
     nomes = [visivel(modelo.tokenizador.texto(i)) for i in ids]
     if modelo.wpe is None:
-        return Quadro(
-            "O tamanho de cada linha de h₀ (aqui, só o conteúdo)",
-            {"token": str, "‖h₀‖": decimal},
-            [[nome, np.linalg.norm(x)] for nome, x in zip(nomes, o_que, strict=True)],
-        )
-    linhas = [
-        [nome]
-        + [np.linalg.norm(x), np.linalg.norm(p), np.linalg.norm(x + p), vetores.cosseno(x, p)]
-        for nome, x, p in zip(nomes, o_que, onde, strict=True)
-    ]
-    colunas = ("‖o quê‖", "‖onde‖", "‖h₀‖", "cos(o quê, onde)")
-    return Quadro(
-        "O tamanho de cada parte da soma", {"token": str} | dict.fromkeys(colunas, decimal), linhas
-    )
+        linhas = list(zip(nomes, np.linalg.norm(o_que, axis=1), strict=True))  # (n, d) -> (n,)
+        titulo = "O tamanho de cada linha de h₀ (aqui, só o conteúdo)"
+        return Quadro(titulo, {"token": str, "‖h₀‖": decimal}, linhas)
+    tamanhos_ = (np.linalg.norm(x, axis=1) for x in (o_que, onde, o_que + onde))  # (n,) cada
+    cossenos = map(vetores.cosseno, o_que, onde)
+    linhas = list(zip(nomes, *tamanhos_, cossenos, strict=True))
+    colunas = {"token": str, "‖o quê‖": decimal, "‖onde‖": decimal, "‖h₀‖": decimal}
+    colunas |= {"cos(o quê, onde)": decimal}
+    return Quadro("O tamanho de cada parte da soma", colunas, linhas)
 
 
 def como_no_modelo(modelo: Modelo, ids: list[int], h0: np.ndarray) -> tuple[str, np.ndarray]:
@@ -575,30 +518,27 @@ def conferir_gaussianos(cossenos: np.ndarray, d: int) -> list[Conferencia]:
     ]
 
 
-def soma_ou_concatenacao(nome: str = "gpt2") -> Quadro:
-    """Quanto custariam os blocos somando (largura d) e concatenando (largura 2d).
+def soma_ou_concatenacao() -> Quadro:
+    """Quanto custariam os blocos do GPT-2 somando (largura d) e concatenando (largura 2d).
 
     Multiplicações: as dos produtos por matriz (c_attn, c_proj, c_fc, c_proj), sem a atenção
     entre tokens, que cresce com o contexto nos dois casos.
     """
-    t, linhas = TAMANHOS[nome], []
+    t, linhas = TAMANHOS["gpt2"], []
     for como, d in (("somar", t.n_embd), ("concatenar", 2 * t.n_embd)):
         conta = arquitetura.formula(Tamanho(t.nome, t.n_layer, d, t.n_head, 0))
         blocos = sum(n for peca, n in conta.items() if peca not in ("wte", "wpe"))
         # Cada peso de matriz multiplica uma vez por token: 12·d² por camada.
         linhas.append([como, d, blocos, t.n_layer * 12 * d * d])
     (_, d, _, contas), (_, dobro, _, mais_contas) = linhas
-    colunas = ("largura", "parâmetros nos blocos", "multiplicações por token")
-    quem = {"modelo": f"{nome} (arquitetura)"}
-    return Quadro(
-        f"Somar ou concatenar, no tamanho do {nome}",
-        {"como": str} | dict.fromkeys(colunas, inteiro),
-        linhas,
-        [
-            numero("soma_ou_concatenacao.largura", dobro, vezes=dobro / d, **quem),
-            numero("soma_ou_concatenacao.contas", mais_contas, vezes=mais_contas / contas, **quem),
-        ],
-    )
+    nomes = ("largura", "parâmetros nos blocos", "multiplicações por token")
+    colunas, quem = {"como": str} | dict.fromkeys(nomes, inteiro), "gpt2 (arquitetura)"
+    vezes = {"largura": (dobro, d), "contas": (mais_contas, contas)}
+    resultados = [
+        numero(f"soma_ou_concatenacao.{o_que}", x, vezes=x / y, modelo=quem)
+        for o_que, (x, y) in vezes.items()
+    ]
+    return Quadro("Somar ou concatenar, no tamanho do gpt2", colunas, linhas, resultados)
 
 
 # --- seção 6 -----------------------------------------------------------------------------
@@ -634,14 +574,15 @@ def perguntas_da_amarracao(modelo: Modelo, pontas: dict) -> Quadro:
     elif modelo.cabeca == "ausente":
         linhas = [["há uma matriz de saída no arquivo?", "não: a biblioteca sortearia uma"]]
     else:
-        objeto, endereco, memoria, mudanca = pontas["respostas"]
-        perguntas = {
-            "é o mesmo objeto Python?": objeto,
-            "começa no mesmo endereço (data_ptr)?": endereco,
-            "usa o mesmo pedaço de memória (storage)?": memoria,
-            "mudar um número na entrada muda a saída?": mudanca,
-        }
-        linhas = [[pergunta, "sim" if x else "não"] for pergunta, x in perguntas.items()]
+        _, endereco, _, mudanca = pontas["respostas"]
+        perguntas = (
+            "é o mesmo objeto Python?",
+            "começa no mesmo endereço (data_ptr)?",
+            "usa o mesmo pedaço de memória (storage)?",
+            "mudar um número na entrada muda a saída?",
+        )
+        ditas = ("sim" if x else "não" for x in pontas["respostas"])
+        linhas = list(zip(perguntas, ditas, strict=True))
         resultados = [
             numero("amarracao.mesmo_endereco", endereco),
             numero("amarracao.mudanca_vista", mudanca),
@@ -662,31 +603,27 @@ def economia(modelo: Modelo, pontas: dict) -> Quadro:
     uma, amarrado = modelo.V * modelo.d, pontas["parametros"]
     if pontas["tem_saida"] and modelo.cabeca != "amarrada":
         amarrado -= uma
-    linhas = [
-        ["amarrado (uma matriz)", amarrado, uma / amarrado],
-        ["solto (duas matrizes)", amarrado + uma, uma / (amarrado + uma)],
-    ]
-    return Quadro(
-        "O que a amarração economiza",
-        {"modelo": str, "parâmetros": inteiro, "parte que é uma wte": porcento},
-        linhas,
-    )
+    nomes = ("amarrado (uma matriz)", "solto (duas matrizes)")
+    return _economia("O que a amarração economiza", nomes, amarrado, uma)
+
+
+def _economia(titulo: str, nomes: tuple[str, str], amarrado: int, uma: int) -> Quadro:
+    totais = zip(nomes, (amarrado, amarrado + uma), strict=True)
+    colunas = {"modelo": str, "parâmetros": inteiro, "parte que é uma wte": porcento}
+    return Quadro(titulo, colunas, [[nome, total, uma / total] for nome, total in totais])
 
 
 def economia_do_gpt2() -> Quadro:
     """A mesma conta para o GPT-2 small, só da arquitetura: as duas divisões que se confundem."""
     t = TAMANHOS["gpt2"]
-    uma, total = t.vocab * t.n_embd, sum(arquitetura.formula(t).values())
-    solto = total + uma
-    return Quadro(
-        "E no GPT-2 small, contado da arquitetura",
-        {"modelo": str, "parâmetros": inteiro, "parte que é uma wte": porcento},
-        [["amarrado, como ele é", total, uma / total], ["se fosse solto", solto, uma / solto]],
-        [
-            numero("economia_gpt2.amarrado", total, parte=uma / total, modelo="gpt2 (arquitetura)"),
-            numero("economia_gpt2.solto", solto, parte=uma / solto, modelo="gpt2 (arquitetura)"),
-        ],
-    )
+    uma, amarrado = t.vocab * t.n_embd, sum(arquitetura.formula(t).values())
+    nomes = ("amarrado, como ele é", "se fosse solto")
+    quadro = _economia("E no GPT-2 small, contado da arquitetura", nomes, amarrado, uma)
+    resultados = [
+        numero(f"economia_gpt2.{nome}", total, parte=parte, modelo="gpt2 (arquitetura)")
+        for nome, (_, total, parte) in zip(("amarrado", "solto"), quadro.linhas, strict=True)
+    ]
+    return replace(quadro, resultados=resultados)
 
 
 def quadro_dos_proximos(
@@ -709,49 +646,24 @@ def correcoes(gpt2: Tokenizador, zeros: tuple[int, int]) -> Quadro:
     os endereços de dois tensores no dispositivo meta."""
     gato = gpt2.ids(" gato")
     frase = gpt2.ids("O Brasil é gigante")
-    pedacos = " + ".join(map(visivel, gpt2.pedacos(" gato")))
+    pedacos = f"são {len(gato)}: {' + '.join(map(visivel, gpt2.pedacos(' gato')))}"
+    primeiro = f"é {visivel(gpt2.texto(gato[0]))} (id {gato[0]})"
+    ids = f"4899 é {visivel(gpt2.texto(4899))}\n5257 é {visivel(gpt2.texto(5257))}"
+    tokens_ = f"tem {len(frase)}: {'|'.join(map(gpt2.texto, frase))}"
+    no_meta = f"no meta, dois tensores sem parentesco: {zeros[0]} e {zeros[1]}"
+    listagem = "a listagem importa AutoModel e AutoTokenizer"
+    duas_vezes = "dois GPT-2 inteiros para ler duas tabelas"
     linhas = [
-        [
-            "' gato' é um token",
-            f"são {len(gato)}: {pedacos}",
-            "recusamos a palavra e mostramos os pedaços",
-        ],
-        [
-            "encode(' gato')[0] é o gato",
-            f"é {visivel(gpt2.texto(gato[0]))} (id {gato[0]})",
-            "nunca pegamos o primeiro pedaço em silêncio",
-        ],
-        [
-            "gato = 4899, cachorro = 5257",
-            f"4899 é {visivel(gpt2.texto(4899))}\n5257 é {visivel(gpt2.texto(5257))}",
-            "ids de exemplo são ditos hipotéticos",
-        ],
-        [
-            "a frase do Brasil tem 5 tokens",
-            f"tem {len(frase)}: " + "|".join(gpt2.texto(i) for i in frase),
-            "contamos com o tokenizador",
-        ],
-        [
-            "AutoModelForCausalLM já foi importado",
-            "a listagem importa AutoModel e AutoTokenizer",
-            "cada lição importa o que usa",
-        ],
-        [
-            "carrega o modelo duas vezes",
-            "dois GPT-2 inteiros para ler duas tabelas",
-            "lemos só wte e wpe, mapeadas em memória",
-        ],
-        [
-            "data_ptr() igual prova a amarração",
-            f"no meta, dois tensores sem parentesco: {zeros[0]} e {zeros[1]}",
-            "recusamos o meta e testamos uma mudança",
-        ],
+        ["' gato' é um token", pedacos, "recusamos a palavra e mostramos os pedaços"],
+        ["encode(' gato')[0] é o gato", primeiro, "nunca pegamos o primeiro pedaço em silêncio"],
+        ["gato = 4899, cachorro = 5257", ids, "ids de exemplo são ditos hipotéticos"],
+        ["a frase do Brasil tem 5 tokens", tokens_, "contamos com o tokenizador"],
+        ["AutoModelForCausalLM já foi importado", listagem, "cada lição importa o que usa"],
+        ["carrega o modelo duas vezes", duas_vezes, "lemos só wte e wpe, mapeadas em memória"],
+        ["data_ptr() igual prova a amarração", no_meta, "recusamos o meta e testamos uma mudança"],
     ]
-    return Quadro(
-        "O que a listagem da apostila original supõe, e o que se mede",
-        {"supõe": str, "medido": str, "o que fazemos": str},
-        linhas,
-    )
+    colunas = dict.fromkeys(("supõe", "medido", "o que fazemos"), str)
+    return Quadro("O que a listagem da apostila original supõe, e o que se mede", colunas, linhas)
 
 
 def tamanhos(contas: dict[str, dict[str, int]]) -> tuple[Quadro, list[Conferencia]]:
@@ -771,10 +683,9 @@ def tamanhos(contas: dict[str, dict[str, int]]) -> tuple[Quadro, list[Conferenci
         conferencias.append(Conferencia(f"{t.nome}: pior peça da conta à mão", pior))
     colunas = {"modelo": str, "camadas": inteiro, "d": inteiro, "parâmetros": inteiro}
     colunas |= {"wte": inteiro, "parte de wte": porcento, "maior matriz": str, "uma c_fc": inteiro}
-    colunas |= {"MB": lambda x: decimal(x, 1), "MiB": lambda x: decimal(x, 1)}
-    return Quadro(
-        "Os quatro GPT-2, contados da arquitetura (em MB: wte + wpe, float32)", colunas, linhas
-    ), conferencias
+    colunas |= dict.fromkeys(("MB", "MiB"), lambda x: decimal(x, 1))
+    titulo = "Os quatro GPT-2, contados da arquitetura (em MB: wte + wpe, float32)"
+    return Quadro(titulo, colunas, linhas), conferencias
 
 
 def conferir_medidas(modelo: Modelo, normas_: np.ndarray) -> list[Conferencia]:

@@ -28,7 +28,8 @@ def regua(r: exp.Regua, nome: str):
     baixo, alto = r.pontas
     titulo = f"{nome}: palavras na direção do {r.direcao}"
     eixo = f"← {baixo}      projeção      {alto} →"
-    return graficos.regua(r.palavras, r.valores, r.usada, titulo, eixo)
+    palavras, valores, usada = zip(*r.lugares, strict=True)
+    return graficos.regua(palavras, np.array(valores), usada, titulo, eixo)
 
 
 def mapa_de_posicoes(nome: str, cossenos: np.ndarray):
@@ -47,7 +48,7 @@ def defasagem(dono: Modelo | None):
     """A semelhança contra a distância: o GPT-2 medido e, se houver, o modelo de hoje."""
     curvas = {"GPT-2, medido (linhas 1 a 1022)": gpt2_medido.defasagem()}
     if dono is not None and dono.n_ctx > 8:  # menos que isso é um ponto, não uma curva
-        y = exp.curva_de_defasagem(exp.tabela_de_posicoes(dono), False)
+        y = exp.curva_de_defasagem(exp.tabela_de_posicoes(dono))
         # As últimas distâncias têm um ou dois pares: ruído, não curva.
         n = int(0.95 * len(y))
         curvas[f"{dono.nome}, medido agora"] = (np.arange(1, n), y[1:n])

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,9 +64,8 @@ class Material:
     def resumo(self) -> str:
         """Uma frase: quanto texto, e o que fica de fora."""
         letras = sum(len(obra.texto) for obra in self.treino)
-        return (
-            f"{len(self.treino)} obras, {inteiro(letras)} letras de treino; validação: {self.regra}"
-        )
+        obras = f"{len(self.treino)} obras, {inteiro(letras)} letras de treino"
+        return f"{obras}; validação: {self.regra}"
 
 
 def abrir_material(pasta: str | Path | None, vocabulario: int) -> Material | None:
@@ -113,14 +114,11 @@ def acompanhar_wpe(treino: tr.Treino, passos: Iterable[tr.Passo]) -> list[Retrat
 
 def retratos_do_mini() -> list[Retrato]:
     """A mesma história no treino longo do mini, pelos retratos guardados no repositório."""
-    return [
-        Retrato(
-            f["passo"],
-            None if np.isnan(f["perda_treino"]) else f["perda_treino"],
-            tr.cosseno_por_defasagem(f["wpe"], DEFASAGENS),
-        )
-        for f in mini.fotos()
-    ]
+    retratos = []
+    for f in mini.fotos():
+        perda = None if np.isnan(f["perda_treino"]) else f["perda_treino"]
+        retratos.append(Retrato(f["passo"], perda, tr.cosseno_por_defasagem(f["wpe"], DEFASAGENS)))
+    return retratos
 
 
 def quadro_da_wpe(titulo: str, retratos: Sequence[Retrato]) -> Quadro:
@@ -132,8 +130,7 @@ def quadro_da_wpe(titulo: str, retratos: Sequence[Retrato]) -> Quadro:
 def gpt2_verdadeiro() -> list[float]:
     """O cosseno por defasagem do GPT-2 da OpenAI, medido à parte (linhas cruas, 1 a 1022)."""
     distancias, cossenos = gpt2_medido.defasagem()
-    por_distancia = dict(zip(distancias.tolist(), cossenos.tolist(), strict=True))
-    return [por_distancia[k] for k in DEFASAGENS]
+    return cossenos[np.searchsorted(distancias, DEFASAGENS)].tolist()
 
 
 def quadro_do_fim(no_fim: dict[str, list[float]]) -> Quadro:
@@ -178,16 +175,15 @@ class Caminhos:
         """Mede neste passo: normas, cosseno, linhas tocadas; e confere a soma com o autograd."""
         dois = tr.dois_caminhos(modelo, self.x, self.y)
         inteiro_ = tr.gradiente_amarrado(modelo, self.x, self.y)  # (V, d)
-        diferenca = float(np.abs(dois.entrada + dois.saida - inteiro_).max())
-        self.diferenca = max(self.diferenca, diferenca)
+        diferenca = np.abs(dois.entrada + dois.saida - inteiro_).max()
+        self.diferenca = max(self.diferenca, float(diferenca))
         # Cada número soma uma parcela por token do lote: N · eps do tamanho delas, em float32.
         tamanho = float((np.abs(dois.entrada) + np.abs(dois.saida)).max())
         limite = self.x.numel() * float(np.finfo(np.float32).eps) * tamanho
         self.limite = max(self.limite, limite)
         self.vocabulario = len(inteiro_)
-        self.linhas.append(
-            [passo, dois.norma_entrada, dois.norma_saida, dois.cosseno, dois.linhas_entrada, dois.linhas_saida]
-        )  # fmt: skip
+        normas = (dois.norma_entrada, dois.norma_saida, dois.cosseno)
+        self.linhas.append([passo, *normas, dois.linhas_entrada, dois.linhas_saida])
 
     @property
     def cosseno(self) -> float:
@@ -201,14 +197,9 @@ class Caminhos:
 
     def quadro(self, quem: str) -> Quadro:
         """Um passo por linha."""
-        colunas = {
-            "passo": inteiro,
-            "norma, entrada": decimal,
-            "norma, saída": decimal,
-            "cosseno": decimal,
-            "linhas, entrada": inteiro,
-            "linhas, saída": inteiro,
-        }
+        colunas = {"passo": inteiro}
+        colunas |= dict.fromkeys(("norma, entrada", "norma, saída", "cosseno"), decimal)
+        colunas |= dict.fromkeys(("linhas, entrada", "linhas, saída"), inteiro)
         lote = f"lote de {inteiro(self.x.numel())} tokens, V = {inteiro(self.vocabulario)}"
         return Quadro(f"Os dois caminhos do gradiente: {quem} ({lote})", colunas, self.linhas)
 
@@ -219,9 +210,8 @@ class Caminhos:
         series = {nome: (passos, [linha[i] for linha in self.linhas]) for i, nome in nomes.items()}
         titulo = "Dois gradientes na mesma matriz"
         # Poucos pontos com uma reta no meio pareceriam uma curva medida: cada um leva a sua marca.
-        return graficos.curvas(
-            series, titulo, "passo do treino", "norma e cosseno", zero=True, marcador="o"
-        )
+        eixos = ("passo do treino", "norma e cosseno")
+        return graficos.curvas(series, titulo, *eixos, zero=True, marcador="o")
 
 
 # --- ato 3: amarrada contra solta ---------------------------------------------------------
@@ -251,40 +241,32 @@ def acompanhar_validacao(
     return medidas
 
 
-@dataclass
-class Corrida:
-    """Um treino que acabou: de que tipo era, e o que ficou."""
+class Corrida(NamedTuple):
+    """Um treino que acabou: o modelo, e a curva [(passo, perda de validação)]."""
 
-    semente: int
-    amarrado: bool
-    treino: tr.Treino
+    modelo: Any
     curva: list[tuple[int, float]]
-
-    @property
-    def nome(self) -> str:
-        """Como o quadro a chama."""
-        return "amarrada" if self.amarrado else "solta"
 
     @property
     def parametros(self) -> int:
         """Quantos números o modelo guarda (a matriz amarrada conta uma vez)."""
-        return sum(p.numel() for p in self.treino.modelo.parameters())
+        return sum(p.numel() for p in self.modelo.parameters())
 
 
 class Disputa:
-    """Várias corridas, amarradas e soltas, com as mesmas sementes e os mesmos dados."""
+    """As corridas {(semente, amarrada?): corrida}, com as mesmas sementes e os mesmos dados."""
 
-    def __init__(self, corridas: Sequence[Corrida], frequentes: np.ndarray):
-        self.corridas, self.frequentes = list(corridas), frequentes
-        self.sementes = sorted({c.semente for c in corridas})
+    def __init__(self, corridas: dict[tuple[int, bool], Corrida], frequentes: np.ndarray):
+        self.corridas, self.frequentes = corridas, frequentes
+        self.sementes = sorted({semente for semente, _ in corridas})
+        self.passos = [passo for passo, _ in self._de(True)[0].curva]
 
     def _de(self, amarrado: bool) -> list[Corrida]:
-        escolhidas = [c for c in self.corridas if c.amarrado == amarrado]
-        return sorted(escolhidas, key=lambda c: c.semente)
+        return [self.corridas[semente, amarrado] for semente in self.sementes]
 
     def finais(self, amarrado: bool) -> np.ndarray:
         """A perda de validação no fim, uma por semente: (s,)."""
-        return np.array([c.curva[-1][1] for c in self._de(amarrado)])
+        return self._curvas(amarrado)[:, -1]
 
     @property
     def diferencas(self) -> np.ndarray:
@@ -294,13 +276,10 @@ class Disputa:
     def quadro_das_perdas(self) -> Quadro:
         """Parâmetros e perda de validação: por semente, média e desvio."""
         linhas = []
-        for amarrado in (True, False):
-            finais = self.finais(amarrado)
-            desvio = float(finais.std(ddof=1)) if len(finais) > 1 else None
-            corrida = self._de(amarrado)[0]
-            linhas.append(
-                [corrida.nome, corrida.parametros, *finais.tolist(), float(finais.mean()), desvio]
-            )
+        for nome, amarrado in (("amarrada", True), ("solta", False)):
+            finais, parametros = self.finais(amarrado), self._de(amarrado)[0].parametros
+            desvio = finais.std(ddof=1) if len(finais) > 1 else None
+            linhas.append([nome, parametros, *finais, finais.mean(), desvio])
         colunas = {"matriz": str, "parâmetros": inteiro}
         colunas |= {f"semente {s}": decimal for s in self.sementes}
         colunas |= {"média": decimal, "desvio": decimal}
@@ -313,25 +292,16 @@ class Disputa:
 
     def quadro_das_curvas(self) -> Quadro:
         """A perda de validação ao longo do treino, média das sementes, e a diferença pareada."""
-        passos = [passo for passo, _ in self.corridas[0].curva]
         amarrada, solta = self._curvas(True).mean(0), self._curvas(False).mean(0)  # (s, m) -> (m,)
-        linhas = [
-            [p, float(a), float(s), float(a - s)]
-            for p, a, s in zip(passos, amarrada, solta, strict=True)
-        ]
-        colunas = {
-            "passo": inteiro,
-            "amarrada": decimal,
-            "solta": decimal,
-            "amarrada − solta": decimal,
-        }
+        linhas = list(zip(self.passos, amarrada, solta, amarrada - solta, strict=True))
+        nomes = ("amarrada", "solta", "amarrada − solta")
+        colunas = {"passo": inteiro} | dict.fromkeys(nomes, decimal)
         return Quadro(f"Validação, média de {len(self.sementes)} semente(s)", colunas, linhas)
 
     def figura(self):
         """As duas curvas de validação, com a dispersão entre sementes em volta."""
-        passos = np.array([passo for passo, _ in self.corridas[0].curva])
         curvas = {"amarrada": self._curvas(True), "solta": self._curvas(False)}
-        series = {nome: (passos[1:], c.mean(0)[1:]) for nome, c in curvas.items()}
+        series = {nome: (self.passos[1:], c.mean(0)[1:]) for nome, c in curvas.items()}
         faixas = {nome: c.std(0)[1:] for nome, c in curvas.items()}
         titulo = "Amarrada contra solta: mesma semente, mesmos dados"
         return graficos.curvas(series, titulo, "passo", "perda de validação", faixas=faixas)
@@ -340,51 +310,38 @@ class Disputa:
         """(s, 3): a geometria da amarrada com a de entrada solta, com a de saída solta, e estas entre si."""
         linhas = []
         for amarrada, solta in zip(self._de(True), self._de(False), strict=True):
-            e = _matriz(amarrada.treino.modelo.transformer.wte, self.frequentes)  # (f, d)
-            entrada = _matriz(solta.treino.modelo.transformer.wte, self.frequentes)  # (f, d)
-            saida = _matriz(solta.treino.modelo.lm_head, self.frequentes)  # (f, d)
-            pares = ((e, entrada), (e, saida), (entrada, saida))
-            linhas.append([tr.semelhanca_de_geometria(a, b) for a, b in pares])
+            camadas = (amarrada.modelo.lm_head, solta.modelo.transformer.wte, solta.modelo.lm_head)
+            # (V, d) -> (f, d): só os tokens que o treino viu bastante.
+            matrizes = [c.weight.detach().numpy()[self.frequentes] for c in camadas]
+            linhas.append([tr.semelhanca_de_geometria(*par) for par in combinations(matrizes, 2)])
         return np.array(linhas)
 
     def quadro_das_semelhancas(self) -> Quadro:
         """Com qual das duas matrizes soltas a amarrada se parece."""
-        colunas = {"semente": str} | dict.fromkeys(
-            ("amarrada × entrada solta", "amarrada × saída solta", "entrada × saída, soltas"),
-            decimal,
-        )
+        nomes = ("amarrada × entrada solta", "amarrada × saída solta", "entrada × saída, soltas")
         medidas = self.semelhancas()
         linhas = [[str(s), *m] for s, m in zip(self.sementes, medidas.tolist(), strict=True)]
         if len(linhas) > 1:
             linhas.append(["média", *medidas.mean(0).tolist()])
-        titulo = (
-            f"Quem é vizinho de quem: Spearman dos cossenos entre {len(self.frequentes)} tokens"
-        )
-        return Quadro(titulo, colunas, linhas)
+        quem = f"Spearman dos cossenos entre {len(self.frequentes)} tokens"
+        colunas = {"semente": str} | dict.fromkeys(nomes, decimal)
+        return Quadro(f"Quem é vizinho de quem: {quem}", colunas, linhas)
 
     def quadro_dos_argumentos(self, caminhos: Caminhos | None) -> Quadro:
         """A favor e contra amarrar, cada argumento com o número que saiu agora."""
         amarrada, solta = self._de(True)[0].parametros, self._de(False)[0].parametros
         d = self.diferencas
-        espalha = f" ± {decimal(float(d.std(ddof=1)))}" if len(d) > 1 else ""
+        espalha = f" ± {decimal(d.std(ddof=1))}" if len(d) > 1 else ""
         perto_da_entrada, perto_da_saida, _ = self.semelhancas().mean(0)
 
         def lado(ajuda: bool) -> str:
             # O lado é o do número medido, e não o que se espera dele.
             return "a favor" if ajuda else "contra"
 
-        linhas = [
-            [
-                "a favor",
-                "parâmetros a menos",
-                f"{inteiro(solta - amarrada)} ({porcento(1 - amarrada / solta)})",
-            ],
-            [
-                lado(d.mean() < 0),
-                "perda de validação, amarrada − solta",
-                decimal(float(d.mean())) + espalha,
-            ],
-        ]
+        a_menos = f"{inteiro(solta - amarrada)} ({porcento(1 - amarrada / solta)})"
+        perda = "perda de validação, amarrada − solta"
+        linhas = [["a favor", "parâmetros a menos", a_menos]]
+        linhas += [[lado(d.mean() < 0), perda, decimal(d.mean()) + espalha]]
         if caminhos:
             _, _, _, cosseno, de_entrada, de_saida = caminhos.linhas[-1]
             linhas += [
@@ -397,12 +354,7 @@ class Disputa:
         linhas.append(
             [lado(perto_da_entrada >= perto_da_saida),
              "de quem a matriz única tem a geometria: ρ com a saída e com a entrada",
-             f"{decimal(float(perto_da_saida), 2)} e {decimal(float(perto_da_entrada), 2)}"]
+             f"{decimal(perto_da_saida, 2)} e {decimal(perto_da_entrada, 2)}"]
         )  # fmt: skip
-        return Quadro(
-            "Amarrar ou não amarrar", {"lado": str, "argumento": str, "medido aqui": str}, linhas
-        )
-
-
-def _matriz(camada, linhas: np.ndarray) -> np.ndarray:
-    return camada.weight.detach().numpy()[linhas]  # (V, d) -> (f, d)
+        colunas = dict.fromkeys(("lado", "argumento", "medido aqui"), str)
+        return Quadro("Amarrar ou não amarrar", colunas, linhas)

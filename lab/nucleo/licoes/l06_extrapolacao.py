@@ -17,8 +17,6 @@ Medidas = dict[tuple[str, int], Tensor]  # {(nome, comprimento): (sementes, cara
 class ComFaixa(float):
     """Uma média que sabe a sua dispersão: no CSV é o número; na tela, “1,393 ± 0,004”."""
 
-    faixa: float = 0.0
-
     def __new__(cls, media: float, faixa: float):
         """`faixa` é meia distância entre a maior e a menor semente."""
         novo = super().__new__(cls, media)
@@ -87,12 +85,12 @@ def conferir_anotadas(
     medidas: Medidas, anotadas: dict[str, dict[str, list[float]]], sementes: tuple[int, ...]
 ) -> list[Conferencia]:
     """As perdas de agora contra as anotadas ao gravar os pesos: a maior diferença de cada esquema."""
-    agora, linhas = anotar(medidas), []
-    for nome, por_comprimento_ in agora.items():
-        diferencas = [
-            abs(valor - anotadas[nome][L][ex.SEMENTES.index(semente)])
-            for L, valores in por_comprimento_.items()
-            for semente, valor in zip(sementes, valores, strict=True)
-        ]
-        linhas.append(Conferencia(nome, max(diferencas), 0, 1e-3))
-    return linhas
+    quais = [ex.SEMENTES.index(semente) for semente in sementes]
+    piores: dict[str, float] = {}
+    for (nome, L), perdas in medidas.items():
+        antes = np.array(anotadas[nome][str(L)])[quais]  # (sementes,)
+        pior = np.abs(
+            perdas.double().mean(-1).numpy() - antes
+        ).max()  # (s, caracteres) -> (s,) -> ()
+        piores[nome] = max(float(pior), piores.get(nome, 0.0))
+    return [Conferencia(nome, pior, 0, 1e-3) for nome, pior in piores.items()]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from nucleo.base.graficos import CORES, TRACOS, estilo, folha
+from nucleo.base.unidades import inteiro
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,9 +18,7 @@ def _aspecto(n: int) -> dict:
     return {"color": CORES[n % 6], "linestyle": TRACOS[n % 6], "marker": MARCAS[n % 6]}
 
 
-def por_comprimento(
-    curvas: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]], titulo: str, treino: int
-) -> Figure:
+def por_comprimento(curvas: dict[str, tuple], titulo: str, treino: int) -> Figure:
     """Perda contra o tamanho da janela, com a faixa das sementes e o comprimento de treino."""
     from matplotlib.ticker import NullLocator
 
@@ -36,7 +33,7 @@ def por_comprimento(
         eixo.axvline(treino, color="0.4", linestyle=":")
         todos = sorted({int(v) for x, *_ in curvas.values() for v in x})
         eixo.set_xscale("log", base=2)
-        eixo.set_xticks(todos, [f"{v:,}".replace(",", ".") for v in todos])
+        eixo.set_xticks(todos, map(inteiro, todos))
         eixo.xaxis.set_minor_locator(NullLocator())
         eixo.set(
             title=titulo, ylabel="nats por caractere",
@@ -46,9 +43,7 @@ def por_comprimento(
     return figura
 
 
-def efeito(
-    curvas: dict[str, tuple[np.ndarray, np.ndarray]], nomes: list[str], treino: int
-) -> Figure:
+def efeito(curvas: dict[str, tuple], nomes: list[str], treino: int) -> Figure:
     """O que a janela longa muda em cada posição, nos mesmos caracteres."""
     with estilo():
         figura = folha(12.5, 6.5)

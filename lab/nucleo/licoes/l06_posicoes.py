@@ -5,23 +5,18 @@ As contas estão escritas na própria lição; as versões rápidas, em `contas`
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from nucleo.base import caminhos
-from nucleo.base.caderno import Conferencia, Quadro
+from nucleo.base.caderno import Conferencia, Quadro, numero
 from nucleo.base.unidades import cientifico, decimal, inteiro, porcento
 from nucleo.contas import permutacao, posicoes, posicoes_no_modelo, vieses
-from nucleo.contas.posicoes import (
-    CamadaDeEntrada,
-    CodificacaoPosicional,
-    EmbeddingsDeEntrada,
-    senoides,
-)
+from nucleo.contas.posicoes import CamadaDeEntrada, CodificacaoPosicional, senoides
 from nucleo.modelos import listas, textos
 from nucleo.modelos.fontes import Modelo
 
@@ -111,10 +106,9 @@ def quadro_a_mao(pe: Tensor) -> Quadro:
     d = pe.shape[1]
     divisores = [f"{10000 ** (2 * i / d):.4g}".replace(".", ",") for i in range(d // 2)]
     colunas = [f"{f} pos/{v}" for v in divisores for f in ("sen", "cos")]
+    colunas = {"pos": str} | dict.fromkeys(colunas, decimal)
     linhas = [[pos, *linha] for pos, linha in enumerate(pe.tolist())]
-    return Quadro(
-        f"As senoides à mão, d = {d}", {"pos": str} | dict.fromkeys(colunas, decimal), linhas
-    )
+    return Quadro(f"As senoides à mão, d = {d}", colunas, linhas)
 
 
 def disposicoes(d: int, n: int) -> list[Conferencia]:
@@ -123,13 +117,12 @@ def disposicoes(d: int, n: int) -> list[Conferencia]:
     from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositionalEmbedding
 
     d = max(d, 4)  # a do fairseq não existe com um par só
-    metades = senoides(n, d, disposicao="metades") - create_sinusoidal_positions(n, d)
-    fairseq = senoides(n, d, disposicao="fairseq")
-    fairseq = fairseq - M2M100SinusoidalPositionalEmbedding.get_embedding(n, d)
+    metades, fairseq = (senoides(n, d, disposicao=qual) for qual in ("metades", "fairseq"))
+    do_m2m = M2M100SinusoidalPositionalEmbedding.get_embedding(n, d)
     # As duas bibliotecas fazem o ângulo em float32: até n radianos, o erro chega a n · 6e-8.
     return [
-        Conferencia("metades (GPT-J)", float(metades.abs().max()), 0, n * 1.2e-7),
-        Conferencia("fairseq (M2M-100)", float(fairseq.abs().max()), 0, n * 6e-7),
+        contra("metades (GPT-J)", metades, create_sinusoidal_positions(n, d), n * 1.2e-7),
+        contra("fairseq (M2M-100)", fairseq, do_m2m, n * 6e-7),
     ]
 
 
@@ -163,17 +156,8 @@ def publicado() -> tuple[float, float, int]:
 # --------------------------------------------------------------------------- 6.3
 
 
-def formas(
-    ids: Tensor, E: Tensor, buscadas: Tensor, escaladas: Tensor, PE: Tensor, T: int, saida: Tensor
-) -> dict[str, tuple[int, ...]]:
-    """{etapa da camada de entrada: forma}."""
-    etapas = {"ids": ids, "E": E, "E[ids]": buscadas, "E[ids] · √d": escaladas}
-    etapas |= {"PE": PE, "PE[:T]": PE[:T], "saída": saida}
-    return {nome: tuple(etapa.shape) for nome, etapa in etapas.items()}
-
-
 def quadro_das_formas(formas: dict[str, tuple[int, ...]]) -> Quadro:
-    """A forma de cada etapa da camada de entrada, com o que cada uma é."""
+    """{etapa da camada de entrada: forma}, com o que cada etapa é."""
     o_que = {
         "ids": "um número por token",
         "E": "a tabela de embeddings, |V| linhas",
@@ -194,10 +178,8 @@ def em_lacos(E: Tensor, pe: Tensor, ids: Tensor) -> Tensor:
     """E[ids] · √d + PE em três laços, elemento a elemento: (V, d), (n, d), (B, T) -> (B, T, d)."""
     (B, T), d = ids.shape, E.shape[1]
     soma = torch.empty(B, T, d, dtype=torch.float64)
-    for b in range(B):
-        for t in range(T):
-            for i in range(d):
-                soma[b, t, i] = E[ids[b, t], i].item() * math.sqrt(d) + pe[t, i].item()
+    for b, t, i in itertools.product(range(B), range(T), range(d)):
+        soma[b, t, i] = E[ids[b, t], i].item() * math.sqrt(d) + pe[t, i].item()
     return soma
 
 
@@ -220,21 +202,20 @@ def dropout_medido(p: float, semente: int) -> list[Conferencia]:
 # --------------------------------------------------------------------------- 6.4
 
 
-class _PeNoEstado(nn.Module):
-    """A tabela como buffer que vai para o state_dict, o padrão do register_buffer."""
-
-    def __init__(self, d: int, max_len: int):
-        super().__init__()
-        self.register_buffer("pe", senoides(max_len, d))
+def _pe_no_estado(d: int, max_len: int) -> nn.Module:
+    # A tabela como buffer que vai para o state_dict, o padrão do register_buffer.
+    camada = nn.Module()
+    camada.register_buffer("pe", senoides(max_len, d))
+    return camada
 
 
 def buffers(d: int) -> Quadro:
     """A tabela de posições dentro e fora do state_dict, ao carregar 512 posições em 1024."""
     linhas = []
+    fabricas = {"buffer persistente": _pe_no_estado}
     for nome, fabrica in (
-        ("buffer persistente", _PeNoEstado),
-        ("buffer com persistent=False", lambda d, n: CodificacaoPosicional(d, n)),
-    ):
+        fabricas | {"buffer com persistent=False": CodificacaoPosicional}
+    ).items():
         antiga, nova = fabrica(d, 512), fabrica(d, 1024)
         estado = antiga.state_dict()
         try:
@@ -245,25 +226,18 @@ def buffers(d: int) -> Quadro:
         bytes_ = sum(t.numel() * t.element_size() for t in estado.values())
         depois = str(antiga.half().pe.dtype).removeprefix("torch.")
         linhas.append([nome, ", ".join(estado) or "nenhuma", bytes_, depois, resposta])
-    return Quadro(
-        f"A tabela de posições e o state_dict (max_len de 512 para 1024, d = {d})",
-        {
-            "a tabela é": str,
-            "chaves": str,
-            "bytes": inteiro,
-            "depois de .half()": str,
-            "carregar com outro max_len": str,
-        },
-        linhas,
-    )
+    colunas = {"a tabela é": str, "chaves": str, "bytes": inteiro}
+    colunas |= {"depois de .half()": str, "carregar com outro max_len": str}
+    titulo = f"A tabela de posições e o state_dict (max_len de 512 para 1024, d = {d})"
+    return Quadro(titulo, colunas, linhas)
 
 
 def quadro_das_frequencias(d: int, potencia: float, exp_log: float) -> Quadro:
     """O maior erro relativo das frequências em float32, nas duas formas de escrevê-las."""
-    nomes = ("1/10000^(2i/d), direta", "exp(−2i/d · ln 10000), a do capítulo")
+    linhas = [["1/10000^(2i/d), direta", potencia]]
+    linhas += [["exp(−2i/d · ln 10000), a do capítulo", exp_log]]
     colunas = {"como": str, "maior erro relativo": cientifico}
-    linhas = zip(nomes, (potencia, exp_log), strict=True)
-    return Quadro(f"Frequências em float32, d = {d}", colunas, list(linhas))
+    return Quadro(f"Frequências em float32, d = {d}", colunas, linhas)
 
 
 PRECISOES = {
@@ -317,13 +291,11 @@ def erro_do_float64(d: int, pos: int) -> Conferencia:
 
 def meia_precisao(d: int, n: int) -> Quadro:
     """Mudar de tipo depois (`.half()` na camada) e antes (o ângulo feito no tipo)."""
-    exata = senoides(n, d, dtype=torch.float64)
-    linhas = []
+    exata, linhas = senoides(n, d, dtype=torch.float64), []
     for nome, tipo in (("float16", torch.float16), ("bfloat16", torch.bfloat16)):
-        camada = CodificacaoPosicional(d, n).to(tipo)
-        pronta = (camada.pe.double() - exata).abs().max()
-        dentro = (posicoes.senoides_em(torch.arange(n), d, tipo).double() - exata).abs().max()
-        linhas.append([nome, float(pronta), float(dentro)])
+        pronta = CodificacaoPosicional(d, n).to(tipo).pe.double()
+        dentro = posicoes.senoides_em(torch.arange(n), d, tipo).double()
+        linhas.append([nome, maior(pronta, exata), maior(dentro, exata)])
     colunas = {"tipo": str, "só o valor pronto": cientifico, "o ângulo também": cientifico}
     return Quadro(f"Meia precisão, {inteiro(n)} posições: maior erro", colunas, linhas)
 
@@ -333,7 +305,7 @@ def enganos() -> list[str]:
     tres = (
         lambda: posicoes.senoides(4, 7),
         lambda: CodificacaoPosicional(8, 100)(torch.zeros(1, 101, 8)),
-        lambda: EmbeddingsDeEntrada(50_257, 8)(torch.tensor([[50_257]])),
+        lambda: posicoes.EmbeddingsDeEntrada(50_257, 8)(torch.tensor([[50_257]])),
     )
     mensagens = []
     for engano in tres:
@@ -347,17 +319,9 @@ def enganos() -> list[str]:
 # --------------------------------------------------------------------------- 6.5
 
 
-class Troca(NamedTuple):
-    """O exercício do capítulo: as duas frases como bolsas, e lugar a lugar, com a posição somada."""
-
-    bolsa_sem: float
-    bolsa_com: float
-    parados: float  # nos lugares que não trocaram
-    mesma_palavra: float  # a mesma palavra num lugar e no outro
-
-
-def trocar_dois(palavras: list[str], a: int, b: int, d: int, semente: int) -> Troca:
-    """Trocam-se as palavras das posições `a` e `b`, numa `CamadaDeEntrada` recém-sorteada."""
+def trocar_dois(palavras: list[str], a: int, b: int, d: int, semente: int) -> Quadro:
+    """O exercício do capítulo: trocam-se as palavras das posições `a` e `b`, numa `CamadaDeEntrada`
+    recém-sorteada, e comparam-se as duas frases como bolsas e lugar a lugar."""
     torch.manual_seed(semente)
     unicas = list(dict.fromkeys(palavras))
     camada = CamadaDeEntrada(len(unicas), d, len(palavras)).eval()
@@ -366,25 +330,19 @@ def trocar_dois(palavras: list[str], a: int, b: int, d: int, semente: int) -> Tr
     sem = [camada.embeddings(ordem)[0].detach() for ordem in duas]  # 2 de (T, d)
     com = [camada(ordem)[0].detach() for ordem in duas]  # 2 de (T, d)
     parado = [i for i in range(len(palavras)) if i not in (a, b)]
-    return Troca(
-        permutacao.mesma_bolsa(*sem),
-        permutacao.mesma_bolsa(*com),
-        maior(com[0][parado], com[1][parado]),
-        float((com[0][a] - com[1][b]).norm()),
+    bolsa_sem, bolsa_com = permutacao.mesma_bolsa(*sem), permutacao.mesma_bolsa(*com)
+    mesma_palavra = float((com[0][a] - com[1][b]).norm())
+    return Quadro(
+        f"O exercício: “{palavras[a]}” e “{palavras[b]}” trocam de lugar",
+        {"o que se compara": str, "distância": decimal},
+        [
+            ["sem posição, as frases como bolsas", bolsa_sem],
+            ["com posição, as frases como bolsas", bolsa_com],
+            ["com posição, nos lugares que não trocaram", maior(com[0][parado], com[1][parado])],
+            [f"com posição, “{palavras[a]}” na posição {a} e na {b}", mesma_palavra],
+        ],
+        [numero("bolsa_sem_posicao", bolsa_sem), numero("bolsa_com_posicao", bolsa_com)],
     )
-
-
-def quadro_da_troca(palavras: list[str], a: int, b: int, troca: Troca) -> Quadro:
-    """O que `trocar_dois` mediu."""
-    nomes = (
-        "sem posição, as frases como bolsas",
-        "com posição, as frases como bolsas",
-        "com posição, nos lugares que não trocaram",
-        f"com posição, “{palavras[a]}” na posição {a} e na {b}",
-    )
-    titulo = f"O exercício: “{palavras[a]}” e “{palavras[b]}” trocam de lugar"
-    linhas = list(zip(nomes, troca, strict=True))
-    return Quadro(titulo, {"o que se compara": str, "distância": decimal}, linhas)
 
 
 def sem_posicao(modelo: Modelo) -> posicoes_no_modelo.SemPosicao:
@@ -400,28 +358,19 @@ def sem_posicao(modelo: Modelo) -> posicoes_no_modelo.SemPosicao:
 
 def quadro_sem_posicao(medidos: dict[str, posicoes_no_modelo.SemPosicao]) -> Quadro:
     """O que `sem_posicao` mediu em cada modelo {nome: medida}."""
+    linhas = []
+    for nome, m in medidos.items():
+        mudou = (m.mudanca.perda_antes, m.mudanca.perda_depois, m.mudanca.variacao_total)
+        linhas.append([nome, m.como, *mudou, m.ordens_com, m.ordens_sem])
     porcentos = ("previsão que muda", "duas ordens, com", "duas ordens, sem")
     colunas = {"modelo": str, "como": str, "perda com": decimal, "perda sem": decimal}
-    linhas = [
-        [nome, m.como, m.mudanca.perda_antes, m.mudanca.perda_depois, m.mudanca.variacao_total,
-         m.ordens_com, m.ordens_sem]
-        for nome, m in medidos.items()
-    ]  # fmt: skip
     colunas |= dict.fromkeys(porcentos, porcento)
     return Quadro("Tirar as posições de um modelo treinado", colunas, linhas)
 
 
 def quadro_dos_esquemas() -> Quadro:
     """Os seis esquemas, com os parâmetros contados nas medidas do GPT-2 pequeno."""
-    colunas = {
-        "esquema": str,
-        "onde entra": str,
-        "parâmetros": inteiro,
-        "definido até": str,
-        "fonte": str,
-    }
-    return Quadro(
-        "Seis jeitos de dar posição (medidas do GPT-2: d 768, 12 cabeças, 1024 posições)",
-        colunas,
-        [list(e) for e in vieses.esquemas(768, 12, 1024)],
-    )
+    colunas = {"esquema": str, "onde entra": str, "parâmetros": inteiro}
+    colunas |= {"definido até": str, "fonte": str}
+    titulo = "Seis jeitos de dar posição (medidas do GPT-2: d 768, 12 cabeças, 1024 posições)"
+    return Quadro(titulo, colunas, vieses.esquemas(768, 12, 1024))

@@ -7,30 +7,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from nucleo.base.graficos import AZUL, CEU, CORES, PRETO, TRACOS, VERMELHO, estilo, folha
+from nucleo.base.graficos import AZUL, CEU, CORES, PRETO, TRACOS, VERMELHO, curvas, estilo, folha
+from nucleo.base.unidades import decimal
 from nucleo.contas import posicoes, rope
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def _folha(largura: float, altura: float, **extra) -> Figure:
-    return folha(largura, altura, **extra)
-
-
 def equilibrio(normas: dict[tuple[str, str], float], posicao: float) -> Figure:
     """{(início das linhas, se multiplica por √d): norma do token} em barras, com a da posição."""
     nomes = [f"{inicio}{',  × √d' if vezes == 'sim' else ''}" for inicio, vezes in normas]
     with estilo({"axes.grid.axis": "x"}):
-        figura = _folha(11.5, 4.8)
+        figura = folha(11.5, 4.8)
         eixo = figura.subplots()
         eixo.barh(nomes, list(normas.values()), color=AZUL)
         for y, norma in enumerate(normas.values()):
             eixo.text(norma * 1.08, y, _curto(norma), va="center", fontsize=15)
         eixo.axvline(posicao, color=VERMELHO, linestyle="--")
-        eixo.text(
-            posicao * 1.05, -0.72, f"posição: {_curto(posicao)}", color=VERMELHO, weight="bold"
-        )
+        marca = {"color": VERMELHO, "weight": "bold"}
+        eixo.text(posicao * 1.05, -0.72, f"posição: {_curto(posicao)}", **marca)
         eixo.set_xscale("log")
         eixo.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1.000"])
         eixo.set_xlim(0.5, 3 * max(normas.values()))
@@ -46,21 +42,18 @@ def senoides(T: int, d: int) -> Figure:
     ondas = posicoes.comprimentos_de_onda(d).numpy()
     pares = sorted({0, d // 16, d // 8, d // 4, d // 2 - 1})
     with estilo():
-        figura = _folha(14, 7)
+        figura = folha(14, 7)
         mapa, linhas = figura.subplots(1, 2, width_ratios=(1, 1.15))
-        imagem = mapa.imshow(
-            tabela, cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto", interpolation="nearest"
-        )
+        cores = {"cmap": "PuOr_r", "vmin": -1, "vmax": 1}
+        imagem = mapa.imshow(tabela, aspect="auto", interpolation="nearest", **cores)
         mapa.grid(False)
         mapa.set(title="Cada linha é uma posição", xlabel="coluna (dimensão)", ylabel="posição")
         figura.colorbar(imagem, ax=mapa, label="valor", shrink=0.85)
         for n, i in enumerate(pares):
             # Deslocadas na vertical, para que nenhuma curva cubra a outra.
-            linhas.plot(tabela[:, 2 * i] - 2.6 * n, color=CORES[n % len(CORES)], linewidth=2.2)
-            linhas.text(
-                T * 1.02, -2.6 * n, f"par {i}\nλ ≈ {_curto(ondas[i])}", color=CORES[n % len(CORES)],
-                va="center", fontsize=13, weight="bold",
-            )  # fmt: skip
+            linhas.plot(tabela[:, 2 * i] - 2.6 * n, color=CORES[n], linewidth=2.2)
+            nome = {"s": f"par {i}\nλ ≈ {_curto(ondas[i])}", "color": CORES[n], "fontsize": 13}
+            linhas.text(T * 1.02, -2.6 * n, va="center", weight="bold", **nome)
         linhas.set(title="O seno de alguns pares", xlabel="posição", yticks=[])
         linhas.set_xlim(0, T - 1)
         figura.suptitle(f"Codificação senoidal, d = {d}", fontsize=18, weight="bold")
@@ -68,7 +61,7 @@ def senoides(T: int, d: int) -> Figure:
 
 
 def _curto(x: float) -> str:
-    return f"{x:,.0f}".replace(",", ".") if x >= 100 else f"{x:.1f}".replace(".", ",")
+    return decimal(x, 0 if x >= 100 else 1)
 
 
 def ondas(d: int, treino: int) -> Figure:
@@ -76,15 +69,13 @@ def ondas(d: int, treino: int) -> Figure:
     lambdas = posicoes.comprimentos_de_onda(d).numpy()
     n = len(lambdas)
     with estilo():
-        figura = _folha(10, 6)
+        figura = folha(10, 6)
         eixo = figura.subplots()
         eixo.semilogy(lambdas, color=AZUL, marker="o", markersize=5)
-        for y, nome, onde in ((2 * np.pi, "2π", "bottom"), (2e4 * np.pi, "10.000 · 2π", "top")):
+        for y in (2 * np.pi, 2e4 * np.pi):
             eixo.axhline(y, color="0.4", linestyle=":")
-            x, lado = (n - 1, "right") if onde == "bottom" else (0, "left")
-            eixo.text(
-                x, y * (1.1 if onde == "bottom" else 0.9), nome, ha=lado, va=onde, fontsize=14
-            )
+        eixo.text(n - 1, 2.2 * np.pi, "2π", ha="right", va="bottom", fontsize=14)
+        eixo.text(0, 1.8e4 * np.pi, "10.000 · 2π", ha="left", va="top", fontsize=14)
         eixo.axhline(treino, color=VERMELHO, linestyle="--")
         eixo.text(0, treino * 1.15, f"{treino} posições", color=VERMELHO, weight="bold")
         lentos = int((lambdas > treino).sum())
@@ -98,16 +89,9 @@ def ondas(d: int, treino: int) -> Figure:
 def distancia(d: int, ate: int) -> Figure:
     """PE(pos) · PE(pos + k) contra k: uma função só da distância."""
     k = np.arange(ate + 1)
-    with estilo():
-        figura = _folha(11, 6)
-        eixo = figura.subplots()
-        eixo.plot(k, posicoes.produto_interno_por_distancia(k, d), color=AZUL)
-        eixo.axhline(0, color="0.4", linewidth=1)
-        eixo.set(
-            title=f"O produto interno depende só da distância (d = {d})",
-            xlabel="distância k (posições)", ylabel="PE(pos) · PE(pos + k)",
-        )  # fmt: skip
-    return figura
+    serie = {f"d = {d}": (k, posicoes.produto_interno_por_distancia(k, d))}
+    titulo = "O produto interno depende só da distância"
+    return curvas(serie, titulo, "distância k (posições)", "PE(pos) · PE(pos + k)", zero=True)
 
 
 def fluxo(formas: dict[str, tuple[int, ...]]) -> Figure:
@@ -132,20 +116,11 @@ def fluxo(formas: dict[str, tuple[int, ...]]) -> Figure:
     from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
     with estilo({"axes.grid": False}):
-        figura = _folha(15, 5.6)
+        figura = folha(15, 5.6)
         eixo = figura.subplots()
         for x, y, rotulo, cor in caixas.values():
-            eixo.add_patch(
-                FancyBboxPatch(
-                    (x - 0.62, y - 0.36),
-                    1.24,
-                    0.72,
-                    boxstyle="round,pad=0.05",
-                    fc=cor,
-                    ec=PRETO,
-                    lw=1.6,
-                )
-            )
+            borda = {"boxstyle": "round,pad=0.05", "ec": PRETO, "lw": 1.6}
+            eixo.add_patch(FancyBboxPatch((x - 0.62, y - 0.36), 1.24, 0.72, fc=cor, **borda))
             eixo.text(x, y, rotulo, ha="center", va="center", fontsize=14 if rotulo != "+" else 26)
         for de, para, nota in setas:
             (x0, y0, *_), (x1, y1, *_) = caixas[de], caixas[para]
@@ -153,17 +128,8 @@ def fluxo(formas: dict[str, tuple[int, ...]]) -> Figure:
             inicio = (x0 + 0.69, y0)
             fim = (x1 - 0.69, y1) if reto else (x1, y1 - 0.43)
             curva = "arc3" if reto else "angle,angleA=0,angleB=90,rad=12"
-            eixo.add_patch(
-                FancyArrowPatch(
-                    inicio,
-                    fim,
-                    arrowstyle="-|>",
-                    mutation_scale=20,
-                    lw=2,
-                    color="0.25",
-                    connectionstyle=curva,
-                )
-            )
+            ponta = {"arrowstyle": "-|>", "mutation_scale": 20, "lw": 2, "color": "0.25"}
+            eixo.add_patch(FancyArrowPatch(inicio, fim, connectionstyle=curva, **ponta))
             meio = ((inicio[0] + fim[0]) / 2, y0 + (0.62 if reto else 0.16))
             eixo.text(*meio, nota, ha="center", fontsize=13, color=AZUL, weight="bold")
         eixo.text(3.5, 1.42, f"E: {formas['E']}", ha="center", fontsize=12.5, color="0.35")
@@ -178,20 +144,17 @@ def precisao(quais: list[int], erros: dict[str, list[float]]) -> Figure:
     """O erro de cada precisão em cada posição, em escala logarítmica; onde a conta dá NaN, um ×."""
     x = np.array(quais, dtype=float)
     with estilo():
-        figura = _folha(11, 6.5)
+        figura = folha(11, 6.5)
         eixo = figura.subplots()
         for n, (nome, serie) in enumerate(erros.items()):
             y = np.array(serie)
-            eixo.loglog(
-                x, y, color=CORES[n], linestyle=TRACOS[n], marker="o", markersize=5, label=nome
-            )
-            if np.isnan(y).any():
-                onde = x[np.isnan(y)]
-                eixo.plot(onde, np.full(len(onde), 2.0), "x", color=CORES[n], markersize=11, mew=3)
+            aspecto = {"color": CORES[n], "linestyle": TRACOS[n], "marker": "o", "markersize": 5}
+            eixo.loglog(x, y, label=nome, **aspecto)
+            onde = x[np.isnan(y)]
+            eixo.plot(onde, np.full(len(onde), 2.0), "x", color=CORES[n], markersize=11, mew=3)
         eixo.axhline(2, color="0.4", linewidth=1)
-        eixo.text(
-            x[0], 2.2, "2: o pior possível entre dois senos (×: nem cabe no tipo)", fontsize=12
-        )
+        pior = "2: o pior possível entre dois senos (×: nem cabe no tipo)"
+        eixo.text(x[0], 2.2, pior, fontsize=12)
         eixo.set(title="Quanto mais longe, pior o ângulo", xlabel="posição", ylabel="maior erro")
         eixo.set_ylim(None, 12)
         eixo.legend(loc="lower right")
@@ -209,7 +172,7 @@ def qk(mapa: Tensor, d: int, ate: int) -> Figure:
     k = np.arange(ate + 1)
     valor, somas = (serie.numpy() for serie in rope.decaimento(k, d))
     with estilo():
-        figura = _folha(14.5, 6.6)
+        figura = folha(14.5, 6.6)
         esquerda, direita = figura.subplots(1, 2, width_ratios=(1, 1.25))
         limite = float(mapa.abs().max())
         imagem = esquerda.imshow(mapa.numpy(), cmap="PuOr_r", vmin=-limite, vmax=limite)
@@ -220,13 +183,11 @@ def qk(mapa: Tensor, d: int, ate: int) -> Figure:
         )  # fmt: skip
         figura.colorbar(imagem, ax=esquerda, label="q·k depois de girar", shrink=0.8)
         direita.plot(k, valor, color=CEU, linewidth=1, alpha=0.7, label="q = k = (1, …, 1)/√d")
+        media, teto = _media_movel(valor, 61), _media_movel(somas / somas[0], 61)
+        direita.plot(k, media, color=AZUL, label="a mesma, média de 61 distâncias")
         direita.plot(
-            k, _media_movel(valor, 61), color=AZUL, label="a mesma, média de 61 distâncias"
+            k, teto, color=VERMELHO, linestyle="--", label="média de |Sⱼ| (Su et al., eq. 37)"
         )
-        direita.plot(
-            k, _media_movel(somas / somas[0], 61), color=VERMELHO, linestyle="--",
-            label="média de |Sⱼ| (Su et al., eq. 37)",
-        )  # fmt: skip
         direita.axhline(0, color="0.4", linewidth=1)
         direita.set(
             title="Longe, o produto tende a cair",
@@ -246,17 +207,14 @@ def esticamentos(razoes: dict[str, Tensor], d: int, treino: int, fator: float) -
         juntas[f"{igual} = {nome}" if igual else nome] = juntas.pop(igual) if igual else razao
     razoes = juntas
     with estilo():
-        figura = _folha(12, 6.6)
+        figura = folha(12, 6.6)
         eixo = figura.subplots()
         for n, (nome, y) in enumerate(razoes.items()):
-            eixo.plot(
-                lambdas, y, color=CORES[n % len(CORES)], linestyle=TRACOS[n % len(TRACOS)],
-                marker="o^sDvP"[n % 6], markersize=6, label=nome,
-            )  # fmt: skip
+            aspecto = {"color": CORES[n], "linestyle": TRACOS[n], "marker": "o^sDvP"[n]}
+            eixo.plot(lambdas, y, markersize=6, label=nome, **aspecto)
         eixo.axvline(treino, color="0.4", linestyle=":")
-        eixo.text(
-            treino * 1.06, 1 + 0.04 * fator, f"uma volta\nem {treino}", fontsize=13, color="0.3"
-        )
+        volta = {"s": f"uma volta\nem {treino}", "fontsize": 13, "color": "0.3"}
+        eixo.text(treino * 1.06, 1 + 0.04 * fator, **volta)
         eixo.set_xscale("log")
         eixo.set(
             title=f"Esticar {treino} posições {fator:g} vezes: quem se mexe e quanto",
@@ -268,31 +226,20 @@ def esticamentos(razoes: dict[str, Tensor], d: int, treino: int, fator: float) -
 
 def dois_pares(n: int) -> Figure:
     """O vetor (1, 0) nas `n` primeiras posições: um par gira depressa, o outro devagar."""
-    angulos, tetas = np.arange(n), (1.0, 0.1)
     import matplotlib
 
+    circulo = np.linspace(0, 2 * np.pi, 200)
+    cores = matplotlib.colormaps["viridis"](np.linspace(0, 1, n))
     with estilo():
-        figura = _folha(12, 6.2)
-        for n, (eixo, teta) in enumerate(zip(figura.subplots(1, 2), tetas, strict=True)):
-            circulo = np.linspace(0, 2 * np.pi, 200)
+        figura = folha(12, 6.2)
+        for eixo, teta in zip(figura.subplots(1, 2), (1.0, 0.1), strict=True):
             eixo.plot(np.cos(circulo), np.sin(circulo), color="0.8", linewidth=1.5)
-            for pos, a in enumerate(angulos * teta):
-                cor = matplotlib.colormaps["viridis"](pos / max(1, len(angulos) - 1))
-                eixo.annotate(
-                    "",
-                    (np.cos(a), np.sin(a)),
-                    (0, 0),
-                    arrowprops={"arrowstyle": "-|>", "lw": 2.4, "color": cor},
-                )
-                if n == 0 or pos in (0, len(angulos) - 1):
-                    eixo.text(
-                        1.14 * np.cos(a),
-                        1.14 * np.sin(a),
-                        str(pos),
-                        ha="center",
-                        va="center",
-                        fontsize=14,
-                    )
+            for pos, cor in enumerate(cores):
+                ponta = np.array([np.cos(pos * teta), np.sin(pos * teta)])  # (2,)
+                seta = {"arrowstyle": "-|>", "lw": 2.4, "color": cor}
+                eixo.annotate("", ponta, (0, 0), arrowprops=seta)
+                if teta == 1 or pos in (0, n - 1):  # devagar, os números do meio se cobririam
+                    eixo.text(*1.14 * ponta, str(pos), ha="center", va="center", fontsize=14)
             eixo.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal", xticks=[], yticks=[])
             eixo.set_title(f"θ = {teta:g} rad por posição".replace(".", ","))
             eixo.axis("off")

@@ -47,10 +47,9 @@ def angulos_em_meia_precisao(d: int, quais: list[int]) -> Quadro:
     theta, linhas = posicoes.frequencias(d), []
     for pos in quais:
         trecho = torch.arange(max(0, pos - 63), pos + 1)
-        exato = rope.tabelas(trecho, theta, dtype=torch.float64)[0]
-        ruins = (
+        exato, *ruins = (
             rope.tabelas(trecho, theta, dtype=torch.float64, precisao_do_angulo=tipo)[0]
-            for tipo in tipos.values()
+            for tipo in (torch.float64, *tipos.values())
         )
         linhas.append([pos, *(float((ruim - exato).abs().max()) for ruim in ruins)])
     colunas = {"posição": inteiro} | dict.fromkeys(tipos, ou_nao_cabe)
@@ -92,11 +91,10 @@ def dentro_do_modelo(modelo, texto: str) -> NoModelo:
 
 def conferir_no_modelo(la: NoModelo) -> list[Conferencia]:
     """O nosso RoPE, e o intercalado com os pesos permutados: as log-probabilidades não mudam."""
+    nomes = ("nosso RoPE no lugar do da biblioteca", "intercalado, com q e k permutados")
+    mudou = zip(nomes, (la.nosso, la.desfeito), strict=True)
     # float32 atravessando 30 camadas: o ruído de uma conta em outra ordem fica abaixo de 1e-3.
-    return [
-        Conferencia("nosso RoPE no lugar do da biblioteca", la.nosso.maior_diferenca, 0, 1e-3),
-        Conferencia("intercalado, com q e k permutados", la.desfeito.maior_diferenca, 0, 1e-3),
-    ]
+    return [Conferencia(nome, m.maior_diferenca, 0, 1e-3) for nome, m in mudou]
 
 
 def quadro_dos_pareamentos(nome: str, la: NoModelo) -> Quadro:
@@ -125,40 +123,24 @@ def quadro_das_encolhidas(encolhidas: Tensor, angulos: Tensor, treino: int) -> Q
     )
 
 
-class Receita(NamedTuple):
-    """Um esticamento, e o que se pede ao transformers para obter o mesmo."""
-
-    nome: str
-    escala: Escalonamento
-    parametros: dict
-    comprimento: int | None = None
-
-
-def receitas(d: int, treino: int, fator: float, base: float = posicoes.BASE) -> list[Receita]:
-    """Todas as receitas para esticar `treino` posições `fator` vezes; a primeira é não esticar.
+def receitas(d: int, treino: int, fator: float) -> dict[str, tuple[Escalonamento, dict]]:
+    """{nome: (esticamento de `treino` posições `fator` vezes, o que se pede ao transformers para obter
+    o mesmo)}; a primeira é não esticar.
 
     O transformers não tem o NTK de fator fixo: é o RoPE comum com outra base.
     """
-    longo = int(treino * fator)
-    ambos = {"original_max_position_embeddings": treino, "factor": fator}
     e = escalonamento
-    return [
-        Receita("sem esticar", e.sem_escala(d, base), {}),
-        Receita("linear", e.linear(d, fator, base), {"rope_type": "linear", "factor": fator}),
-        Receita("NTK", e.ntk(d, fator, base), {"rope_theta": e.base_ntk(d, fator, base)}),
-        Receita(
-            "NTK dinâmico",
-            e.ntk_dinamico(d, longo, treino, 1.0, base),
-            {"rope_type": "dynamic", "factor": 1.0},
-            longo,
-        ),
-        Receita("YaRN", e.yarn(d, fator, treino, base), {"rope_type": "yarn", **ambos}),
-        Receita(
-            "Llama 3",
-            e.llama3(d, fator, treino, base),
-            {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0, **ambos},
-        ),
-    ]
+    ambos = {"original_max_position_embeddings": treino, "factor": fator}
+    llama3 = {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0, **ambos}
+    dinamico = e.ntk_dinamico(d, int(treino * fator), treino)
+    return {
+        "sem esticar": (e.sem_escala(d), {}),
+        "linear": (e.linear(d, fator), {"rope_type": "linear", "factor": fator}),
+        "NTK": (e.ntk(d, fator), {"rope_theta": e.base_ntk(d, fator)}),
+        "NTK dinâmico": (dinamico, {"rope_type": "dynamic", "factor": 1.0}),
+        "YaRN": (e.yarn(d, fator, treino), {"rope_type": "yarn", **ambos}),
+        "Llama 3": (e.llama3(d, fator, treino, posicoes.BASE), llama3),
+    }
 
 
 def conferir_esticamentos(d: int, treino: int, fator: float) -> list[Conferencia]:
@@ -169,27 +151,24 @@ def conferir_esticamentos(d: int, treino: int, fator: float) -> list[Conferencia
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
     from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-    linhas = []
-    for r in receitas(d, treino, fator):
+    linhas, longo = [], int(treino * fator)
+    comum = LlamaRotaryEmbedding.compute_default_rope_parameters
+    for nome, (escala, parametros) in receitas(d, treino, fator).items():
         # As receitas que guardam o comprimento de treino à parte esperam aqui o esticado.
-        guardado = "original_max_position_embeddings" in r.parametros
-        maximo = int(treino * fator) if guardado else treino
-        config = config_llama(d, maximo, **r.parametros)
-        funcao = ROPE_INIT_FUNCTIONS.get(
-            config.rope_parameters["rope_type"],
-            LlamaRotaryEmbedding.compute_default_rope_parameters,
-        )
-        deles, atencao = funcao(config, seq_len=r.comprimento)
-        relativa = float((r.escala.frequencias / deles.double() - 1).abs().max())
-        pior = max(relativa, abs(atencao - r.escala.fator_de_atencao))
-        linhas.append(Conferencia(r.nome, pior, 0, 1e-5))
+        maximo = longo if "original_max_position_embeddings" in parametros else treino
+        config = config_llama(d, maximo, **parametros)
+        funcao = ROPE_INIT_FUNCTIONS.get(config.rope_parameters["rope_type"], comum)
+        deles, atencao = funcao(config, seq_len=longo)  # só a dinâmica olha o seq_len
+        relativa = float((escala.frequencias / deles.double() - 1).abs().max())
+        pior = max(relativa, abs(atencao - escala.fator_de_atencao))
+        linhas.append(Conferencia(nome, pior, 0, 1e-5))
     return linhas
 
 
 def razoes(d: int, treino: int, fator: float) -> dict[str, Tensor]:
     """{receita: (d/2,)}: por quanto cada uma divide cada frequência."""
-    theta = posicoes.frequencias(d)
-    return {r.nome: theta / r.escala.frequencias for r in receitas(d, treino, fator)[1:]}
+    theta, (_, *esticadas) = posicoes.frequencias(d), receitas(d, treino, fator).items()
+    return {nome: theta / escala.frequencias for nome, (escala, _) in esticadas}
 
 
 def rampas_do_yarn(d: int, treino: int, fator: float) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from nucleo.base import caminhos
 from nucleo.base.caderno import Quadro
@@ -50,13 +51,14 @@ class Conjunto:
 
 def grupos_para(tok: Tokenizador) -> dict[str, list[str]]:
     """Os grupos no idioma que o tokenizador conhece melhor; no empate, o inglês."""
-    opcoes = []
-    for arquivo in sorted((caminhos.DADOS / "grupos").glob("??.json")):
-        grupos = json.loads(arquivo.read_text(encoding="utf-8"))["grupos"]
-        palavras = [p for g in grupos.values() for p in g]
-        inteiras = sum(tok.procurar(p) is not None for p in palavras)
-        opcoes.append((inteiras / len(palavras), grupos))
-    return max(opcoes, key=lambda o: o[0])[1]
+
+    def inteiras(grupos: dict[str, list[str]]) -> float:
+        return np.mean([tok.procurar(p) is not None for g in grupos.values() for p in g])
+
+    arquivos = sorted((caminhos.DADOS / "grupos").glob("??.json"))
+    return max(
+        (json.loads(a.read_text(encoding="utf-8"))["grupos"] for a in arquivos), key=inteiras
+    )
 
 
 def grupos_do_arquivo(caminho: str) -> dict[str, list[str]]:
@@ -75,13 +77,9 @@ def grupos_do_arquivo(caminho: str) -> dict[str, list[str]]:
     except ValueError as erro:
         raise ErroDoUsuario(f"Não entendi {caminho}.", f"Não é JSON: {erro}.", exemplo) from None
     grupos = lido.get("grupos", lido) if isinstance(lido, dict) else None
-    if (
-        not isinstance(grupos, dict)
-        or not grupos
-        or not all(
-            isinstance(v, list) and all(isinstance(p, str) for p in v) for v in grupos.values()
-        )
-    ):
+    listas = list(grupos.values()) if isinstance(grupos, dict) else []
+    palavras = [p for lista in listas for p in (lista if isinstance(lista, list) else [None])]
+    if not listas or not all(isinstance(p, str) for p in palavras):
         raise ErroDoUsuario(
             f"{caminho} não tem grupos de palavras.",
             "Esperava um objeto em que cada nome de grupo leva a uma lista de palavras.",
@@ -124,10 +122,8 @@ def montar(modelo: Modelo, grupos: dict, sorteados: int, semente: int) -> Conjun
         if fora:
             avisos.append(f"{nome}: fora por não serem um token só: {', '.join(fora)}")
         if len(meus) < MINIMO_NO_GRUPO:
-            avisos.append(
-                f"o grupo “{nome}” ficou com {len(meus)} palavra(s): um grupo precisa de "
-                f"{MINIMO_NO_GRUPO}, e ele saiu"
-            )
+            pede = f"um grupo precisa de {MINIMO_NO_GRUPO}, e ele saiu"
+            avisos.append(f"o grupo “{nome}” ficou com {len(meus)} palavra(s): {pede}")
             continue
         ids += meus
         rotulos += [len(nomes)] * len(meus)
@@ -164,15 +160,12 @@ def montar(modelo: Modelo, grupos: dict, sorteados: int, semente: int) -> Conjun
 
 def quadro_do_conjunto(c: Conjunto) -> Quadro:
     """Quantos pontos cada grupo tem, e alguns deles."""
-    linhas = []
-    for g in [*range(len(c.grupos)), -1]:
-        meus = [n for n, r in zip(c.nomes, c.rotulos, strict=True) if r == g]
-        if meus:
-            nome = c.grupos[g] if g >= 0 else SORTEADO
-            linhas.append([nome, len(meus), " ".join(meus[:5])])
-    return Quadro(
-        f"Os {c.n} pontos", {"grupo": str, "pontos": inteiro, "os primeiros": str}, linhas
-    )
+    dos_grupos: dict[str, list[str]] = {}
+    for i, nome in enumerate(c.nomes):  # os pontos já vêm grupo a grupo, e os sorteados no fim
+        dos_grupos.setdefault(c.grupo_de(i), []).append(nome)
+    linhas = [[grupo, len(meus), " ".join(meus[:5])] for grupo, meus in dos_grupos.items()]
+    colunas = {"grupo": str, "pontos": inteiro, "os primeiros": str}
+    return Quadro(f"Os {c.n} pontos", colunas, linhas)
 
 
 def escolher_botoes(pedidos: list[int] | None, padrao: tuple[int, ...], n: int) -> list[int]:
@@ -208,12 +201,12 @@ def parte_ou_quantas(x: float | int) -> str:
 
 def grade(corridas: Corridas, metodo: str, botoes: list[int], sementes: range, progresso) -> dict:
     """{(botão, semente): Y} do método, com início sorteado: é assim que a semente aparece."""
-    total, feitos = len(botoes) * len(sementes), {}
-    for b in botoes:
-        for s in sementes:
-            progresso(f"{metodo}: {total} desenhos", len(feitos), total)
-            feitos[b, s] = corridas.fazer(metodo, b, s, "random")
-    progresso(f"{metodo}: {total} desenhos", total, total)
+    pares, feitos = list(itertools.product(botoes, sementes)), {}
+    o_que = f"{metodo}: {len(pares)} desenhos"
+    for par in pares:
+        progresso(o_que, len(feitos), len(pares))
+        feitos[par] = corridas.fazer(metodo, *par, "random")
+    progresso(o_que, len(pares), len(pares))
     return feitos
 
 
@@ -277,8 +270,7 @@ def medir_inicios(
 # --- 6: o controle --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Controle:
+class Controle(NamedTuple):
     """Os rótulos trocados, e o que a LDA faz com eles: o desenho, e o acerto dentro e fora do treino."""
 
     lda: np.ndarray
@@ -325,35 +317,30 @@ def quadro_dos_rotulos(
 ) -> Quadro:
     """A pureza dos vizinhos com os rótulos certos e com os trocados; e a LDA, que vê os rótulos."""
     linhas = []
-    onde = {"no espaço": c.X}
-    onde |= {m: corridas.fazer(m, botao, 0, "random") for m in corridas.metodos}
-    for nome, Y in onde.items():
+    desenhos = {m: corridas.fazer(m, botao, 0, "random") for m in corridas.metodos}
+    for nome, Y in ({"no espaço": c.X} | desenhos).items():
         D = projecoes.distancias(Y)
         acaso = projecoes.pureza_ao_acaso(D, c.rotulos, k, 200, 0)
         linhas.append([nome, projecoes.pureza(D, c.rotulos, k), acaso.mean()])
     linhas.append(["LDA, rótulos trocados: treino", None, ctl.acerto_treino])
     linhas.append(["LDA, rótulos trocados: pontos de fora", None, ctl.acerto_fora])
-    return Quadro(
-        f"Do mesmo grupo entre os {k} vizinhos (e acerto da LDA)",
-        {"onde": str, "rótulos certos": porcento, "rótulos trocados": porcento},
-        linhas,
-    )
+    colunas = {"onde": str, "rótulos certos": porcento, "rótulos trocados": porcento}
+    return Quadro(f"Do mesmo grupo entre os {k} vizinhos (e acerto da LDA)", colunas, linhas)
 
 
 # --- 7: o veredito ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Frase:
+class Frase(NamedTuple):
     """Uma frase sobre a figura: se vale no espaço, e em que fração dos desenhos de cada método."""
 
     texto: str
     no_espaco: bool
     partes: dict[str, float]
 
-    def sobrevive(self, limite: float = 0.95) -> bool:
-        """True se vale no espaço e em pelo menos `limite` dos desenhos de todos os métodos."""
-        return self.no_espaco and all(p >= limite for p in self.partes.values())
+    def sobrevive(self) -> bool:
+        """True se vale no espaço e em pelo menos 95% dos desenhos de todos os métodos."""
+        return self.no_espaco and min(self.partes.values()) >= 0.95
 
 
 def veredito(c: Conjunto, corridas: Corridas, grades: dict[str, dict], semente: int) -> list[Frase]:
@@ -363,72 +350,58 @@ def veredito(c: Conjunto, corridas: Corridas, grades: dict[str, dict], semente: 
     """
     desenhos = {"PCA": [corridas.fazer("PCA")]}
     desenhos |= {m: list(g.values()) for m, g in grades.items()}
-    testes = _testes(c, semente)
-    return [
-        Frase(
-            texto,
-            bool(teste(c.X, c.X)),
-            {m: float(np.mean([teste(Y, Ys[0]) for Y in Ys])) for m, Ys in desenhos.items()},
-        )
-        for texto, teste in testes.items()
-    ]
+    frases = []
+    for texto, teste in _testes(c, semente).items():
+        partes = {m: float(np.mean([teste(Y, Ys[0]) for Y in Ys])) for m, Ys in desenhos.items()}
+        frases.append(Frase(texto, bool(teste(c.X, c.X)), partes))
+    return frases
 
 
 def _testes(c: Conjunto, semente: int) -> dict:
     # Cada teste recebe (Y, Y da primeira corrida do método) e responde se a frase vale em Y.
-    D, rotulos = projecoes.distancias(c.X), c.rotulos
-    k = min(5, c.n // 2 - 1)
+    D, k = projecoes.distancias(c.X), min(5, c.n // 2 - 1)
 
     def juntos(Y, _):
         E = projecoes.distancias(Y)
-        acaso = projecoes.pureza_ao_acaso(E, rotulos, k, 100, semente)
-        return projecoes.pureza(E, rotulos, k) > acaso.max()
+        acaso = projecoes.pureza_ao_acaso(E, c.rotulos, k, 100, semente)
+        return projecoes.pureza(E, c.rotulos, k) > acaso.max()
 
     def vizinho_certo(Y, _):
         return projecoes.sobreposicao(D, projecoes.distancias(Y), 1) >= 0.5
 
     def mesma_ordem(Y, primeiro):
-        a, b = (np.argsort(np.argsort(Z[:, 0])) for Z in (Y, primeiro))
-        return abs(np.corrcoef(a, b)[0, 1]) >= 0.9
+        return abs(spearmanr(Y[:, 0], primeiro[:, 0]).statistic) >= 0.9
 
     def global_(Y, _):
         return projecoes.correlacao(D, projecoes.distancias(Y)) >= 0.7
 
-    testes = {}
-    if c.grupos:
-        testes["palavras do mesmo grupo caem perto"] = juntos
-    testes["o vizinho mais próximo é o verdadeiro (em metade dos pontos)"] = vizinho_certo
-    testes["longe no desenho é longe no espaço (correlação ≥ 0,7)"] = global_
-    testes["a ordem no eixo horizontal é sempre a mesma"] = mesma_ordem
-    if len(c.grupos) >= 3:
-        testes |= _testes_de_grupos(c)
-    return testes
+    testes = {"palavras do mesmo grupo caem perto": juntos} if c.grupos else {}
+    testes |= {
+        "o vizinho mais próximo é o verdadeiro (em metade dos pontos)": vizinho_certo,
+        "longe no desenho é longe no espaço (correlação ≥ 0,7)": global_,
+        "a ordem no eixo horizontal é sempre a mesma": mesma_ordem,
+    }
+    return testes | (_testes_de_grupos(c) if len(c.grupos) >= 3 else {})
 
 
 def _testes_de_grupos(c: Conjunto) -> dict:
-    D = projecoes.distancias(projecoes.centros(c.X, c.rotulos))  # (g, g)
-    espalhado = projecoes.espalhamento(c.X, c.rotulos)
-    fora = D + np.diag(np.full(len(D), np.inf))
-    a, b = np.unravel_index(int(fora.argmin()), D.shape)
-    longe = int(D[a].argmax())
-    nomes = c.grupos
+    def entre_grupos(Y):  # (g, g): de centro a centro; o próprio grupo não conta como perto
+        D = projecoes.distancias(projecoes.centros(Y, c.rotulos))
+        return D, D + np.diag(np.full(len(D), np.inf))
 
-    def entre_grupos(Y):
-        return projecoes.distancias(projecoes.centros(Y, c.rotulos))
+    D, fora = entre_grupos(c.X)
+    a, b = np.unravel_index(int(fora.argmin()), D.shape)
+    longe, nomes = int(D[a].argmax()), c.grupos
+    espalhado = projecoes.espalhamento(c.X, c.rotulos)
 
     def mais_perto(Y, _):
-        E = entre_grupos(Y)[a]
-        E[a] = np.inf
-        return E.argmin() == b
+        return entre_grupos(Y)[1][a].argmin() == b
 
     def mais_longe(Y, _):
-        return entre_grupos(Y)[a].argmax() == longe
+        return entre_grupos(Y)[0][a].argmax() == longe
 
     def tamanhos(Y, _):
-        x, y = (
-            np.argsort(np.argsort(v)) for v in (espalhado, projecoes.espalhamento(Y, c.rotulos))
-        )
-        return np.corrcoef(x, y)[0, 1] >= 0.7
+        return spearmanr(espalhado, projecoes.espalhamento(Y, c.rotulos)).statistic >= 0.7
 
     def contagem(Y, _):
         return projecoes.contar_aglomerados(Y) == len(nomes)
@@ -443,20 +416,13 @@ def _testes_de_grupos(c: Conjunto) -> dict:
 
 def quadro_do_veredito(frases: list[Frase], grades: dict[str, dict]) -> Quadro:
     """Em quantos desenhos cada frase vale, e o veredito."""
-    metodos = ["PCA", *grades]
     linhas = [
-        [
-            f.texto,
-            f.no_espaco,
-            *(f.partes[m] for m in metodos),
-            "sobrevive" if f.sobrevive() else "não",
-        ]
+        [f.texto, f.no_espaco, *f.partes.values(), "sobrevive" if f.sobrevive() else "não"]
         for f in frases
     ]
     colunas = {"o que o desenho convida a dizer": str, "no espaço": lambda v: "sim" if v else "não"}
-    for m in metodos:
-        quantos = len(grades[m]) if m in grades else 1
-        colunas[f"{m} ({quantos})"] = lambda x: porcento(x, 0)
+    quantos = {"PCA": 1} | {m: len(feitos) for m, feitos in grades.items()}
+    colunas |= {f"{m} ({n})": lambda x: porcento(x, 0) for m, n in quantos.items()}
     return Quadro("Em que fração dos desenhos a frase vale", colunas | {"veredito": str}, linhas)
 
 

@@ -27,10 +27,11 @@ def _nuvem(eixo, Y: np.ndarray, rotulos: np.ndarray, grupos: list[str], tamanho:
             *Y[rotulos == g].T, s=tamanho, c=TONS[g % len(TONS)], marker=FORMAS[g % len(FORMAS)],
             edgecolors="white", linewidths=0.4, label=nome,
         )  # fmt: skip
-    eixo.set(xticks=[], yticks=[])
+    _moldura(eixo)
 
 
 def _moldura(eixo) -> None:
+    eixo.set(xticks=[], yticks=[])
     # Em grades de muitos quadrinhos, um fio claro diz onde um acaba e o outro começa.
     for lado in eixo.spines.values():
         lado.set(visible=True, color="0.85")
@@ -43,13 +44,11 @@ def lado_a_lado(c: Conjunto, desenhos: dict[str, np.ndarray], nome: str) -> Figu
         eixos = figura.subplots(1, len(desenhos), squeeze=False)[0]
         for eixo, (metodo, Y) in zip(eixos, desenhos.items(), strict=True):
             _nuvem(eixo, Y, c.rotulos, c.grupos, 60)
-            _moldura(eixo)
             eixo.set_title(metodo)
         marcas, rotulos = eixos[0].get_legend_handles_labels()
         figura.legend(marcas, rotulos, loc="outside lower center", ncols=6)
-        figura.suptitle(
-            f"{nome}: os mesmos {c.n} pontos, desenhos diferentes", fontsize=17, weight="bold"
-        )
+        titulo = f"{nome}: os mesmos {c.n} pontos, desenhos diferentes"
+        figura.suptitle(titulo, fontsize=17, weight="bold")
     return figura
 
 
@@ -63,7 +62,6 @@ def grade(c: Conjunto, metodo: str, desenhos: dict, nome: str) -> Figure:
         for i, b in enumerate(botoes):
             for j, s in enumerate(sementes):
                 _nuvem(eixos[i, j], desenhos[b, s], c.rotulos, c.grupos, 16)
-                _moldura(eixos[i, j])
                 if i == 0:
                     eixos[i, j].set_title(f"semente {s}", fontsize=14)
             botao = "perplexidade" if metodo == "t-SNE" else "vizinhos"
@@ -83,7 +81,6 @@ def inicios(corridas: Corridas, botao: int, sementes: list[int]) -> Figure:
             for i, s in enumerate(sementes):
                 Y = corridas.fazer(metodo, botao, s, inicio)
                 eixos[i, j].scatter(*Y.T, c=np.arange(len(Y)), cmap="twilight_shifted", s=26)
-                eixos[i, j].set(xticks=[], yticks=[])
                 _moldura(eixos[i, j])
                 eixos[i, 0].set_ylabel(f"semente {s}", fontsize=14)
             eixos[0, j].set_title(f"{metodo}\ninício {INICIOS[inicio]}", fontsize=15)
@@ -98,13 +95,11 @@ def controle(ctl: Controle, desenhos: dict[str, np.ndarray], partes: list, grupo
         eixos = figura.subplots(1, len(desenhos) + 1)
         for eixo, titulo, parte in zip(eixos[:-1], desenhos, partes, strict=True):
             _nuvem(eixo, desenhos[titulo], parte, [""] * (parte.max() + 1), 46)
-            _moldura(eixo)
             eixo.set_title(titulo, fontsize=15)
             eixo.set_xlabel("cor: o aglomerado que o k-means achou", fontsize=12)
         Y, t = ctl.lda, ctl.treino
         _nuvem(eixos[-1], Y[t], ctl.rotulos[t], grupos, 46)
         fora = eixos[-1].scatter(*Y[~t].T, s=36, c="0.35", marker="x", linewidths=1.2)
-        _moldura(eixos[-1])
         eixos[-1].set_title("rótulos sorteados: LDA", fontsize=15)
         eixos[-1].set_xlabel("cor: o rótulo sorteado", fontsize=12)
         eixos[-1].legend([fora], ["pontos de fora"], loc="best")

@@ -5,10 +5,9 @@ from html import escape
 
 import numpy as np
 
-from nucleo.base.graficos import AZUL, CEU, LARANJA, PRETO, ROSA, VERDE, VERMELHO
 from nucleo.licoes.l06_projecoes import SORTEADO, Conjunto
+from nucleo.licoes.l06_projecoes_figuras import TONS
 
-TONS = (AZUL, LARANJA, VERDE, VERMELHO, ROSA, CEU, PRETO)
 FORMAS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "hex", "star")
 
 # Endereços que a biblioteca traz no seu código (documentação, mapas, licenças). Os nomes do W3C
@@ -16,16 +15,11 @@ FORMAS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus"
 _ENDERECO = re.compile(r"https?://(?!www\.w3\.org/)[\w.-]+")
 
 
-def pagina(
-    c: Conjunto,
-    desenhos: dict[str, np.ndarray],
-    vizinhos: list[list[tuple[str, float]]],
-    nome: str,
-) -> bytes:
+def pagina(c: Conjunto, desenhos: dict[str, np.ndarray], vizinhos: list[list], nome: str) -> bytes:
     """O HTML (UTF-8) com um desenho por método, ligados: o que se marca em um aparece nos outros.
 
-    Ao pousar o mouse num ponto aparecem o token, o grupo e os vizinhos verdadeiros (em d
-    dimensões, não no desenho). Todo o código vai dentro do arquivo.
+    Ao pousar o mouse num ponto aparecem o token, o grupo e os vizinhos verdadeiros (em d dimensões, não
+    no desenho), que vêm em `vizinhos`: de cada ponto, [(token, cosseno)]. Todo o código vai dentro do arquivo.
     """
     from bokeh.embed import file_html
     from bokeh.layouts import column, row
