@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nucleo.afirmacoes.medidas import GUARDADO, PUBLICADO, Contexto, NaoMedido, medida
+from nucleo.afirmacoes.das_licoes import NaoMedido
+from nucleo.afirmacoes.registro import GUARDADO, PUBLICADO, Contexto, medida
 from nucleo.contas import arquitetura, tabela_posicoes, vetores
 from nucleo.modelos import fontes, gpt2_medido, pontas
 from nucleo.modelos.tamanhos import TAMANHOS

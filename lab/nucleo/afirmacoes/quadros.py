@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from nucleo.afirmacoes.fichas import VEREDITOS
-from nucleo.afirmacoes.medidas import GUARDADO, PUBLICADO
+from nucleo.afirmacoes.registro import GUARDADO, PUBLICADO
 from nucleo.afirmacoes.vereditos import Conferida, em_palavras, passa
 from nucleo.base.caderno import Quadro
 from nucleo.base.unidades import inteiro

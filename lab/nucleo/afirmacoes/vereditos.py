@@ -20,7 +20,7 @@ from nucleo.afirmacoes.fichas import (
     escrever,
     preencher,
 )
-from nucleo.afirmacoes.medidas import PUBLICADO, Achado, Contexto, juntar
+from nucleo.afirmacoes.registro import PUBLICADO, Achado, Contexto, juntar
 from nucleo.base.caderno import Conferencia
 
 # Importar os módulos medidas_NN registra as medidas: uma apostila nova só precisa do arquivo dela.

@@ -1,4 +1,4 @@
-"""De onde vêm os números que julgam as afirmações: as lições que os medem e, para o resto, as medidas daqui.
+"""O registro das medidas, e de onde vem cada número que julga uma afirmação: de uma lição ou de uma delas.
 
 Cada número diz de quem é (o modelo) e de onde veio: medido agora, lido de outputs/, da referência
 guardada, medido antes por nós num modelo que não está aqui, ou publicado por outros. O que uma lição
