@@ -214,15 +214,6 @@ def test_figuras_existem_tem_texto_alternativo_e_nenhuma_sobra():
     assert citadas == guardadas and len(citadas) >= 8
 
 
-def test_ancora_como_a_do_github():
-    # Contra a regra escrita por outra biblioteca, em todos os títulos e em alguns difíceis.
-    todos = [t for texto in TEXTOS.values() for t in titulos(texto)]
-    for titulo in [*todos, "Não — é só: 1,5 × 2?", "wte e wpe_2 (GPT-2)", "A  B"]:
-        assert ap.ancora(titulo) == slugify(titulo)
-    usadas = set()
-    assert [ap.ancora("Igual", usadas) for _ in range(3)] == ["igual", "igual-1", "igual-2"]
-
-
 # --- fórmulas e diagramas --------------------------------------------------------------------
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
 from nucleo.afirmacoes import guardados
@@ -167,22 +166,3 @@ def tempo_de_leitura(nome: str) -> str:
     sem_a_frase = re.sub(r"^Leitura: .*$", "", texto, flags=re.M)
     minutos = minutos_de_leitura(sem_a_frase)
     return f"Leitura: {minutos} minuto{'s' if minutos > 1 else ''}."
-
-
-def ancora(titulo: str, usadas: set[str] | None = None) -> str:
-    """A âncora que o GitHub dá a um título: minúsculas, sem pontuação, espaços viram hífens.
-
-    `usadas` guarda as âncoras já dadas na página: a segunda igual ganha -1, a terceira -2.
-    """
-    limpo = "".join(
-        c for c in titulo.strip().lower() if c in " -_" or unicodedata.category(c)[0] in "LNM"
-    )
-    base = limpo.replace(" ", "-")
-    if usadas is None:
-        return base
-    nome, n = base, 0
-    while nome in usadas:
-        n += 1
-        nome = f"{base}-{n}"
-    usadas.add(nome)
-    return nome

@@ -48,21 +48,17 @@ def tsne(X: np.ndarray, perplexidade: float, semente: int, inicio: str = "random
 
     Erros: `ValueError` se a perplexidade não for menor que n (ver `conferir_botoes`).
     """
-    import inspect
-
     from sklearn.manifold import TSNE
 
     comeco = inicio
     if inicio == "pca":
         comeco = pca(X).astype(np.float32)
         comeco *= np.float32(1e-4) / (comeco[:, 0].std() or 1)  # pequeno, como se recomenda
-    # O scikit-learn 1.5 trocou n_iter por max_iter, e o 1.7 apagou o nome velho.
-    nome = "max_iter" if "max_iter" in inspect.signature(TSNE).parameters else "n_iter"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return TSNE(
             perplexity=perplexidade, init=comeco, random_state=semente, method="exact",
-            learning_rate="auto", **{nome: ITERACOES},
+            learning_rate="auto", max_iter=ITERACOES,
         ).fit_transform(X)  # fmt: skip
 
 
