@@ -282,11 +282,12 @@ def gravar(pasta, licao, resultados, comando="python lab/x.py"):
 
 
 @pytest.mark.unit
-def test_outputs_antes_da_referencia_e_nunca_o_numero_de_outro_modelo(tmp_path):
+def test_outputs_antes_da_referencia_e_nunca_o_numero_de_outro_modelo(tmp_path, monkeypatch):
     saidas, guardadas = tmp_path / "outputs", tmp_path / "ref"
+    monkeypatch.setattr(guardados, "PASTA", guardadas)
     um = {"id": "a", "valor": 1.0, "modelo": "mini"}
     de_outro = {"id": "a", "valor": 9.0, "modelo": "smollm2"}
-    guardados.guardar(gravar(tmp_path / "t", "L", [um | {"valor": 2.0}]), "mini", guardadas)
+    guardados.guardar(gravar(tmp_path / "t", "L", [um | {"valor": 2.0}]), "mini")
     r = Resultados("mini", saidas, guardadas)
     assert r.procurar("L", "a", "mini") == (2.0, "mini", das_licoes.REFERENCIA)
     gravar(saidas / "L", "L", [de_outro, um])

@@ -117,7 +117,7 @@ def guardar(resultados: dict[str, dict], modelo: str, trabalho: Path) -> list[Pa
         if licao in resultados:
             png = (trabalho / licao / figura).read_bytes()
             figuras[citar.PASTA / "figuras" / nome] = enxugar(png)
-    gravados = [guardados.guardar(r, modelo, guardados.PASTA) for r in resultados.values()]
+    gravados = [guardados.guardar(r, modelo) for r in resultados.values()]
     arquivos.gravar_todos(figuras)
     return [*gravados, *figuras]
 

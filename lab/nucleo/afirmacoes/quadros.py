@@ -30,10 +30,11 @@ def _de_quem(c: Conferida) -> str:
 
 def tabela_inteira(conferidas: list[Conferida]) -> tuple[list[str], list[list]]:
     """(colunas, linhas) com todos os campos, para o CSV."""
-    linhas = [{"id": c.afirmacao.id, **c.como_resultado()} for c in conferidas]
-    for linha, c in zip(linhas, conferidas, strict=True):
-        linha.pop("valores")
-        linha["modelo"] = c.achado.modelo if c.achado else None
+    linhas = []
+    for c in conferidas:
+        linha = {"id": c.afirmacao.id, **c.como_resultado()}
+        del linha["valores"]
+        linhas.append(linha | {"modelo": c.achado.modelo if c.achado else None})
     return list(linhas[0]), [list(linha.values()) for linha in linhas]
 
 

@@ -311,20 +311,3 @@ def helice(pontos: np.ndarray, fracao: np.ndarray | None, titulo: str, inicio: i
         plano.legend()
         figura.suptitle(titulo, fontsize=17, weight="bold")
     return figura
-
-
-def caminho(pontos: np.ndarray, titulo: str, eixo_x: str, eixo_y: str, marcas: list[int]) -> Figure:
-    """Uma curva em duas componentes, colorida pela posição, com algumas posições numeradas."""
-    with estilo():
-        figura, eixo = _nova(9.5, 7.5)
-        eixo.plot(pontos[:, 0], pontos[:, 1], color="0.75", linewidth=1)
-        nuvem = eixo.scatter(
-            pontos[:, 0], pontos[:, 1], c=np.arange(len(pontos)), s=26, cmap="viridis"
-        )
-        for i in marcas:
-            eixo.annotate(
-                str(i), pontos[i, :2], textcoords="offset points", xytext=(7, 7), weight="bold"
-            )
-        figura.colorbar(nuvem, ax=eixo, label="posição")
-        eixo.set(title=titulo, xlabel=eixo_x, ylabel=eixo_y)
-    return figura
