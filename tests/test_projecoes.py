@@ -101,30 +101,6 @@ def test_tsne_repete_com_a_mesma_semente_e_com_inicio_pca_nao_depende_dela(sorte
 
 
 @pytest.mark.unit
-@pytest.mark.parametrize("nome", ["n_iter", "max_iter"])
-def test_tsne_nas_duas_grafias_do_scikit_learn(monkeypatch, nome):
-    """Caso 80: n_iter virou max_iter na 1.5, e sumiu na 1.7."""
-    import sklearn.manifold
-
-    pedido = {}
-
-    class Velho:
-        def __init__(self, perplexity, init, random_state, method, learning_rate, n_iter=1000):
-            pedido["n_iter"] = n_iter
-
-        def fit_transform(self, X):
-            return X[:, :2]
-
-    class Novo(Velho):
-        def __init__(self, perplexity, init, random_state, method, learning_rate, max_iter=1000):
-            pedido["max_iter"] = max_iter
-
-    monkeypatch.setattr(sklearn.manifold, "TSNE", {"n_iter": Velho, "max_iter": Novo}[nome])
-    projecoes.tsne(np.eye(10, dtype=np.float32), 3, 0)
-    assert pedido == {nome: projecoes.ITERACOES}
-
-
-@pytest.mark.unit
 def test_umap_que_falta_ou_quebra_vira_um_motivo(monkeypatch):
     """Caso 81: o numba não serve neste Python, ou o UMAP não serve neste scikit-learn."""
     monkeypatch.setitem(sys.modules, "umap", None)

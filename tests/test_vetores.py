@@ -187,8 +187,6 @@ def test_alinhamento_deixa_o_proprio_par_de_fora():
     # Três iguais e um oposto: o oposto contra a média dos outros dá −1.
     desvios = np.array([[1.0, 0], [1, 0], [1, 0], [-1, 0]])
     np.testing.assert_allclose(vetores.alinhamento(desvios), [1, 1, 1, -1])
-    with pytest.raises(ValueError, match="2 pares"):
-        vetores.alinhamento(desvios[:1])
 
 
 def test_anisotropia_e_a_media_de_todos_os_pares(tabela_sorteada, normas):

@@ -16,11 +16,13 @@ import json
 import os
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # lab/, como nas lições
 
 from nucleo.base import arquivos
+from nucleo.base.erros import ErroDoUsuario
 from palco.erros import rodar_com_erros_gentis
 from palco.opcoes import Analisador
 
@@ -97,7 +99,6 @@ def treinar(args) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from nucleo.base.erros import ErroDoUsuario
     from nucleo.treino import treinador as tr
 
     console = Console()
@@ -192,7 +193,6 @@ def exportar(args) -> int:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
-    from nucleo.base.erros import ErroDoUsuario
     from nucleo.treino import mini
     from nucleo.treino import treinador as tr
 
@@ -250,7 +250,7 @@ def exportar(args) -> int:
         "historico": feitos,
         # O que aconteceu neste treino e não está na receita: uma frase em trabalho/nota.txt.
         "nota": nota.read_text(encoding="utf-8").strip() if nota.is_file() else "",
-        "versoes": mini.versoes(),
+        "versoes": {p: version(p).split("+")[0] for p in ("torch", "transformers", "tokenizers")},
     }
     mini.gravar_resultados(destino, resultados)
     print((destino / "LEIAME.md").read_text(encoding="utf-8"))

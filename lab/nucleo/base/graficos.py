@@ -92,11 +92,9 @@ def png(figura: Figure) -> bytes:
     return memoria.getvalue()
 
 
-def _nova(largura: float = 10, altura: float = 6, **eixos):
-    with estilo():
-        figura = folha(largura, altura)
-        eixo = figura.subplots(**eixos)
-    return figura, eixo
+def _nova(largura: float = 10, altura: float = 6):
+    figura = folha(largura, altura)
+    return figura, figura.subplots()
 
 
 def mapa_de_calor(
@@ -108,8 +106,7 @@ def mapa_de_calor(
 ) -> Figure:
     """Uma matriz de cossenos em cores, com zero em branco: azul e laranja não se confundem em cinza."""
     with estilo({"axes.grid": False}):
-        figura = folha(9.5, 8)
-        eixo = figura.subplots()
+        figura, eixo = _nova(9.5, 8)
         n, m = matriz.shape
         lado = None if extensao is None else (-0.5, extensao - 0.5, extensao - 0.5, -0.5)
         imagem = eixo.imshow(

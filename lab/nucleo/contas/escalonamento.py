@@ -150,12 +150,11 @@ def llama3(
 # --------------------------------------------------------------------------- o que diz um config
 
 
-def do_config(config: Mapping[str, Any], d: int, comprimento: int | None = None) -> Escalonamento:
+def do_config(config: Mapping[str, Any], d: int) -> Escalonamento:
     """O `Escalonamento` que um `config.json` da Hugging Face pede em `rope_parameters`.
 
-    Argumentos:
-        d: dimensão da cabeça.
-        comprimento: posições da sequência; só o tipo dinâmico usa.
+    `d` é a dimensão da cabeça; o tipo dinâmico vem como é até o fim do treino, sem esticar.
+
     Levanta:
         ErroDePosicao: tipo que este laboratório não faz (longrope, um por tipo de camada…).
     """
@@ -167,7 +166,7 @@ def do_config(config: Mapping[str, Any], d: int, comprimento: int | None = None)
     if tipo == "linear":
         return linear(d, fator, base)
     if tipo == "dynamic":
-        return ntk_dinamico(d, comprimento or treino, treino, fator, base)
+        return ntk_dinamico(d, treino, treino, fator, base)
     if tipo == "yarn":
         betas = p.get("beta_fast") or 32.0, p.get("beta_slow") or 1.0
         escala = yarn(d, fator, treino, base, beta_rapido=betas[0], beta_lento=betas[1])

@@ -131,9 +131,7 @@ def matriz_de_deslocamento(k: int, d: int, base: float = BASE) -> Tensor:
     return torch.block_diag(*blocos)  # (d/2, 2, 2) -> (d, d)
 
 
-def produto_interno_por_distancia(
-    distancias: Sequence[int] | Tensor, d: int, base: float = BASE
-) -> Tensor:
+def produto_interno_por_distancia(distancias: Sequence[int] | Tensor, d: int) -> Tensor:
     """PE(pos) · PE(pos + k) em forma fechada: Σ_i cos(k·ω_i). A posição some, fica a distância.
 
     Argumentos:
@@ -142,12 +140,10 @@ def produto_interno_por_distancia(
         (n,) float64; vale d/2 em k = 0, o quadrado da norma de qualquer PE(pos).
     """
     k = torch.as_tensor(distancias, dtype=torch.float64)
-    return (k.unsqueeze(-1) * frequencias(d, base)).cos().sum(-1)  # (n, d/2) -> (n,)
+    return (k.unsqueeze(-1) * frequencias(d)).cos().sum(-1)  # (n, d/2) -> (n,)
 
 
-def senoides_em(
-    posicoes: Tensor, d: int, dtype: torch.dtype, forma: str = "potencia", base: float = BASE
-) -> Tensor:
+def senoides_em(posicoes: Tensor, d: int, dtype: torch.dtype, forma: str = "potencia") -> Tensor:
     """As senoides como NÃO se deve fazer: tudo, dos expoentes ao ângulo, na precisão pedida.
 
     Existe para medir o estrago de cada precisão e de cada forma de escrever a frequência.
@@ -158,14 +154,12 @@ def senoides_em(
         (T, d) em `dtype`, disposição do artigo. Em float16 posições acima de 65 504 dão NaN:
         o número já não cabe no tipo.
     """
-    omega = frequencias_em(d, dtype, forma, base)
+    omega = frequencias_em(d, dtype, forma)
     angulos = posicoes.to(dtype).unsqueeze(-1) * omega  # (T,) -> (T, d/2)
     return torch.stack((angulos.sin(), angulos.cos()), dim=-1).flatten(-2)  # -> (T, d)
 
 
-def frequencias_em(
-    d: int, dtype: torch.dtype, forma: str = "potencia", base: float = BASE
-) -> Tensor:
+def frequencias_em(d: int, dtype: torch.dtype, forma: str) -> Tensor:
     """As frequências calculadas inteiras em `dtype`, por uma das duas formas (ver `senoides_em`).
 
     Devolve:
@@ -173,8 +167,8 @@ def frequencias_em(
     """
     indices = torch.arange(0, d, 2).to(dtype)
     if forma == "exp_log":
-        return torch.exp(indices * (-math.log(base) / d))
-    return 1 / torch.tensor(base, dtype=dtype) ** (indices / d)
+        return torch.exp(indices * (-math.log(BASE) / d))
+    return 1 / torch.tensor(BASE, dtype=dtype) ** (indices / d)
 
 
 def erro_das_frequencias(d: int, forma: str) -> float:

@@ -178,12 +178,9 @@ def alinhamento(desvios: np.ndarray) -> np.ndarray:
     """O cosseno de cada desvio com a média dos OUTROS. (n, d) -> (n,)
 
     Deixar o próprio par de fora importa: incluído, ele aponta um pouco para si mesmo e
-    qualquer conjunto de pares pareceria ter uma direção. Erros: `ValueError` se n < 2.
+    qualquer conjunto de pares pareceria ter uma direção.
     """
-    n = len(desvios)
-    if n < 2:
-        raise ValueError("são precisos pelo menos 2 pares para comparar cada um com os outros")
-    outros = (desvios.sum(0) - desvios) / (n - 1)  # (n, d)
+    outros = (desvios.sum(0) - desvios) / (len(desvios) - 1)  # (n, d)
     return np.array([cosseno(x, m) for x, m in zip(desvios, outros, strict=True)])  # (n,)
 
 

@@ -7,7 +7,6 @@ de `resultados.json`: nenhum número dele foi digitado.
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -140,11 +139,6 @@ def medir(modelo, tokenizer, fita: np.ndarray, fita_validacao: np.ndarray, recei
         "texto": gerar(modelo, tokenizer),
         "receita": receita,
     }
-
-
-def versoes() -> dict[str, str]:
-    """As versões que pesam no resultado."""
-    return {p: version(p).split("+")[0] for p in ("torch", "transformers", "tokenizers")}
 
 
 def leiame(r: dict) -> str:

@@ -326,15 +326,6 @@ class Passo:
     tokens_por_s: float
 
 
-def matrizes_dos_blocos(modelo) -> list[torch.Tensor]:
-    """As matrizes de dentro dos blocos, as que o Muon treina: têm o número da camada no nome."""
-    return [
-        p
-        for nome, p in modelo.named_parameters()
-        if p.ndim == 2 and any(parte.isdecimal() for parte in nome.split("."))
-    ]
-
-
 def grupos_de_parametros(modelo, decaimento: float, menos: Sequence = ()) -> list[dict]:
     """Os parâmetros em dois grupos: matrizes, que decaem; wpe, normas e vieses, que não.
 
@@ -369,7 +360,11 @@ class Treino:
         self.modelo, self.receita = modelo, receita
         self.fita = torch.from_numpy(np.ascontiguousarray(fita).astype(np.int64))
         self.passo = 0
-        do_muon = matrizes_dos_blocos(modelo) if receita.muon else []
+        # Do Muon são as matrizes de dentro dos blocos: têm o número da camada no nome.
+        camada, nomeados = re.compile(r"\.\d+\."), modelo.named_parameters()
+        do_muon = [
+            p for nome, p in nomeados if receita.muon and p.ndim == 2 and camada.search(nome)
+        ]
         adamw = torch.optim.AdamW(
             grupos_de_parametros(modelo, receita.decaimento, menos=do_muon),
             lr=receita.taxa,
