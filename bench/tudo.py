@@ -134,9 +134,24 @@ def _csv(arquivo: Path, colunas: list[str], linhas: list[list]) -> None:
 
 def figura(assuntos: list[Assunto]) -> bytes:
     """Cada linha do aceite como fração do limite: à esquerda da linha, confere."""
-    from nucleo.base import graficos
+    from nucleo.base import graficos as g
 
-    return graficos.png(graficos.aceite(*fracoes(assuntos)))
+    nomes, gastas = fracoes(assuntos)
+    maior = 3.0  # o que passa muito do limite não esconde o resto
+    with g.estilo({"axes.grid.axis": "x"}):
+        desenho = g.folha(13, 2.2 + 0.5 * len(nomes))
+        eixo = desenho.subplots()
+        cores = [g.AZUL if f <= 1 else g.VERMELHO for f in gastas]
+        barras = eixo.barh(range(len(nomes)), [min(f, maior) for f in gastas], color=cores)
+        textos = [f"{f:.2f}".replace(".", ",") + (" →" if f > maior else "") for f in gastas]
+        eixo.set_yticks(range(len(nomes)), nomes)
+        eixo.bar_label(barras, textos, padding=4, fontsize=12)
+        eixo.axvline(1, color=g.PRETO, linestyle="--", linewidth=2)
+        eixo.set_xlim(0, maior + 0.3)
+        eixo.invert_yaxis()
+        eixo.set(title="O aceite: quanto do limite foi gasto")
+        eixo.set_xlabel("fração do limite (1: no limite)")
+    return g.png(desenho)
 
 
 def fracoes(assuntos: list[Assunto]) -> tuple[list[str], list[float]]:

@@ -9,6 +9,7 @@ import itertools
 import numpy as np
 
 from comum import Assunto, alternar
+from muitos_vizinhos import muitos_vizinhos
 from nucleo.contas import vetores
 
 K = 10
@@ -41,7 +42,7 @@ def preparar(tabela: np.ndarray) -> dict:
         if len(ids) == 1:
             perto = vetores.vizinhos(tabela, tabela[ids[0]], K, normas, (ids[0],))
             return np.array([[i for i, _ in perto]])
-        return sem_a_propria(vetores.muitos_vizinhos(tabela, tabela[ids], K + 1, normas)[0], ids)
+        return sem_a_propria(muitos_vizinhos(tabela, tabela[ids], K + 1, normas)[0], ids)
 
     def numpy_direto(ids):
         notas = unitarias[ids] @ unitarias.T

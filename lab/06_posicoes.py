@@ -65,7 +65,7 @@ from nucleo.licoes.l06_posicoes import contra, maior
 from nucleo.modelos import textos
 
 d, T = aula.args.d, aula.args.posicoes
-posicoes.exigir_par(d, "d")  # o engano aparece agora, e não no meio da lição
+posicoes.exigir_par(d)  # o engano aparece agora, e não no meio da lição
 frase, a, b, ordem = exp.frase_e_troca(aula.args.frase, aula.args.troca)
 longe = LONGE[:5] if aula.args.rapido else LONGE
 

@@ -55,7 +55,7 @@ if set(APOSTILAS) & set(aula.args.secao or ()):
 
 from nucleo.afirmacoes import errata, guardados, quadros, vereditos
 from nucleo.afirmacoes.das_licoes import Resultados
-from nucleo.afirmacoes.medidas import Contexto
+from nucleo.afirmacoes.registro import Contexto
 from nucleo.modelos import fontes
 
 modelo = aula.abrir_modelo()

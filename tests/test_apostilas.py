@@ -214,15 +214,6 @@ def test_figuras_existem_tem_texto_alternativo_e_nenhuma_sobra():
     assert citadas == guardadas and len(citadas) >= 8
 
 
-def test_ancora_como_a_do_github():
-    # Contra a regra escrita por outra biblioteca, em todos os títulos e em alguns difíceis.
-    todos = [t for texto in TEXTOS.values() for t in titulos(texto)]
-    for titulo in [*todos, "Não — é só: 1,5 × 2?", "wte e wpe_2 (GPT-2)", "A  B"]:
-        assert ap.ancora(titulo) == slugify(titulo)
-    usadas = set()
-    assert [ap.ancora("Igual", usadas) for _ in range(3)] == ["igual", "igual-1", "igual-2"]
-
-
 # --- fórmulas e diagramas --------------------------------------------------------------------
 
 
@@ -444,7 +435,7 @@ def test_lado_a_lado_so_mostra_quem_mediu(tmp_path, monkeypatch):
     monkeypatch.setattr(guardados, "PASTA", tmp_path)
     for modelo, id_ in (("smollm2", "x"), ("mini", "y")):
         dados = {"licao": "l", "resultados": [{"id": id_, "valor": 0.5, "modelo": modelo}]}
-        guardados.guardar(dados, modelo, tmp_path)
+        guardados.guardar(dados, modelo)
     tabela = ap.lado_a_lado("l", {"linha x": "x", "linha z": "z"}, publicado={"linha x": 0.25})
     # O mini não mediu nenhuma das duas: não ganha coluna. O publicado fica na sua.
     assert tabela == (
@@ -456,7 +447,7 @@ def test_lado_a_lado_so_mostra_quem_mediu(tmp_path, monkeypatch):
         {"id": "x", "valor": 1, "modelo": "gpt2"},
         {"id": "z", "valor": 2, "modelo": "mini"},
     ]
-    guardados.guardar({"licao": "l", "resultados": resultados}, "gpt2", tmp_path)
+    guardados.guardar({"licao": "l", "resultados": resultados}, "gpt2")
     # Na mesma execução mediu-se também o mini: o número dele não entra na coluna do GPT-2.
     assert "| linha z | — | — | — |" in ap.lado_a_lado(
         "l", {"linha x": "x", "linha z": "z"}, publicado={"linha x": 1}
@@ -473,7 +464,7 @@ def test_linha_ausente_ou_repetida_e_erro(tmp_path, monkeypatch):
         "resultados": [],
         "tabelas": {"t": {"colunas": ["k", "v"], "linhas": [["a", 1], ["b", 2], ["b", 3]]}},
     }
-    guardados.guardar(dados, "smollm2", tmp_path)
+    guardados.guardar(dados, "smollm2")
     assert ap.linha("l", "t", "a") == {"k": "a", "v": 1}
     for primeira in ("b", "c"):
         with pytest.raises(KeyError):

@@ -46,7 +46,7 @@ def test_tamanho_das_tabelas_do_xl_em_mb_e_mib():
 
 def test_wte_e_a_maior_matriz_isolada_nos_quatro():
     for t in TAMANHOS.values():
-        assert arquitetura.maior_matriz(t) == ("wte", (50257, t.n_embd))
+        assert arquitetura.maior_matriz(t) == "wte"
 
 
 def test_parametro_desconhecido_na_arquitetura_e_defeito(monkeypatch):

@@ -12,6 +12,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from conftest import RAIZ
 
@@ -150,6 +152,26 @@ def _cossenos(tabela):
     x = tabela.astype(np.float64)
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     return x @ x.T
+
+
+@given(st.integers(1, 300), st.integers(0, 9), st.integers(1, 400), st.integers(0, 2**32 - 1))
+@settings(max_examples=80, deadline=None)
+def test_muitos_vizinhos_sao_os_de_ordenar_tudo(V, n, k, semente):
+    import muitos_vizinhos as m
+
+    sorteio = np.random.default_rng(semente)
+    # Números inteiros e normas de mentira, potências de 2: as notas saem exatas, cheias de empates.
+    tabela = sorteio.integers(-2, 3, (V, 3)).astype(np.float32)
+    consultas = sorteio.integers(-2, 3, (n, 3)).astype(np.float32)
+    normas = 2.0 ** sorteio.integers(0, 3, V).astype(np.float32)
+    with pytest.MonkeyPatch.context() as troca:
+        troca.setattr(m, "_LINHAS", 128)  # azulejos pequenos: mais de um, e o último pela metade
+        troca.setattr(m, "_CONSULTAS", 4)
+        ids, _ = m.muitos_vizinhos(tabela, consultas, k, normas)
+    assert ids.shape == (n, min(k, V))
+    for q, achados in zip(consultas, ids, strict=True):
+        exatas = (tabela @ q) / normas
+        assert achados.tolist() == np.lexsort((np.arange(V), -exatas))[:k].tolist()
 
 
 def test_analogias_comparam_pergunta_a_pergunta():

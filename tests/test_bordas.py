@@ -329,8 +329,8 @@ def test_eixo_logaritmico_sem_formulas_na_tela():
     from nucleo.base import graficos
 
     x = np.array([1e-6, 1e-2, 1.0, 1e3, 1e6])
-    figura = graficos.curvas({"custo $\\frac$": (x, x)}, "t $", "x", "y", log_x=True)
-    figura.axes[0].set_yscale("log")
+    figura = graficos.curvas({"custo $\\frac$": (x, x)}, "t $", "x", "y")
+    figura.axes[0].set(xscale="log", yscale="log")
     graficos.png(figura)
     for reta in (figura.axes[0].xaxis, figura.axes[0].yaxis):
         textos = [t.get_text() for t in reta.get_ticklabels(which="both")]

@@ -16,9 +16,9 @@ from nucleo.afirmacoes import (
     errata,
     fichas,
     guardados,
-    medidas,
     medidas_02,
     medidas_06,
+    registro,
     vereditos,
 )
 from nucleo.afirmacoes.das_licoes import NaoMedido, Resultados
@@ -31,7 +31,7 @@ from nucleo.afirmacoes.fichas import (
     Afirmacao,
     Parte,
 )
-from nucleo.afirmacoes.medidas import MEDIDAS, Achado, Contexto
+from nucleo.afirmacoes.registro import MEDIDAS, Achado, Contexto
 from nucleo.contas import tabela_posicoes
 
 TODAS = fichas.ler()
@@ -219,7 +219,9 @@ def test_o_veredito_sai_das_partes():
 def test_uma_medida_que_mente_muda_o_veredito(monkeypatch):
     ctx = contexto()
     assert vereditos.conferir(POR_ID["brasil_5_tokens"], ctx).veredito == NAO_CONFERE
-    mentira = medidas._Registrada(lambda ctx, frase: {"tokens": 5, "pedacos": "x"}, "gpt2", "agora")
+    mentira = registro._Registrada(
+        lambda ctx, frase: {"tokens": 5, "pedacos": "x"}, "gpt2", "agora"
+    )
     monkeypatch.setitem(MEDIDAS, "tokens_da_frase", mentira)
     mentida = vereditos.conferir(POR_ID["brasil_5_tokens"], contexto())
     assert mentida.veredito == CONFERE and mentida.certo == ""
@@ -231,7 +233,7 @@ def test_o_que_a_licao_mede_e_o_que_se_mede_aqui_se_juntam(tmp_path, monkeypatch
         onde="qualquer", partes=(Parte("daqui", "maior_que", contra="de_la"),),
         resultados={"de_la": {"licao": "02_embeddings", "id": "x"}},
     )  # fmt: skip
-    monkeypatch.setitem(MEDIDAS, "m", medidas._Registrada(lambda ctx: {"daqui": 2.0}, "", "agora"))
+    monkeypatch.setitem(MEDIDAS, "m", registro._Registrada(lambda ctx: {"daqui": 2.0}, "", "agora"))
     # Sem a lição não há veredito, e a frase diz o que rodar: nada se mede de outro jeito no lugar.
     sem = vereditos.conferir(a, contexto(saidas=tmp_path))
     assert sem.veredito == NAO_MEDIDO and "rode  python lab/02_embeddings.py" in sem.frase
@@ -280,11 +282,12 @@ def gravar(pasta, licao, resultados, comando="python lab/x.py"):
 
 
 @pytest.mark.unit
-def test_outputs_antes_da_referencia_e_nunca_o_numero_de_outro_modelo(tmp_path):
+def test_outputs_antes_da_referencia_e_nunca_o_numero_de_outro_modelo(tmp_path, monkeypatch):
     saidas, guardadas = tmp_path / "outputs", tmp_path / "ref"
+    monkeypatch.setattr(guardados, "PASTA", guardadas)
     um = {"id": "a", "valor": 1.0, "modelo": "mini"}
     de_outro = {"id": "a", "valor": 9.0, "modelo": "smollm2"}
-    guardados.guardar(gravar(tmp_path / "t", "L", [um | {"valor": 2.0}]), "mini", guardadas)
+    guardados.guardar(gravar(tmp_path / "t", "L", [um | {"valor": 2.0}]), "mini")
     r = Resultados("mini", saidas, guardadas)
     assert r.procurar("L", "a", "mini") == (2.0, "mini", das_licoes.REFERENCIA)
     gravar(saidas / "L", "L", [de_outro, um])

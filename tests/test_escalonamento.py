@@ -154,45 +154,7 @@ def test_yarn_com_pontas_iguais_nao_divide_por_zero():
     assert (nossas / deles.double() - 1).abs().max() < 1e-5
 
 
-# ------------------------------------------------------------------ casos 68 e 69: o config
-
-
-@pytest.mark.parametrize(
-    ("json", "tipo", "base"),
-    [
-        ({"rope_theta": 100000.0, "rope_scaling": None, "max_position_embeddings": 2048}, "default", 1e5),
-        ({"rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2.0}}, "linear", 5e5),
-        ({"rope_theta": 5e5, "rope_scaling": {"rope_type": "linear", "factor": 2.0}}, "linear", 5e5),
-        ({"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 7e4}}, "linear", 7e4),
-        ({"rope_parameters": {"rope_theta": 7e4}}, "default", 7e4),
-        # Os dois juntos, como nos configs de transição: vale o novo.
-        (
-            {"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2.0},
-             "rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 7e4}},
-            "linear", 7e4,
-        ),
-    ],
-)  # fmt: skip
-def test_casos_68_69_o_config_em_todas_as_grafias(json, tipo, base):
-    lido = esc.parametros_do_config(json)
-    assert (lido["rope_type"], lido["rope_theta"]) == (tipo, base)
-    escala = esc.do_config(json, 64)
-    fator = lido.get("factor", 1.0)
-    assert torch.allclose(escala.frequencias, frequencias(64, base) / fator)
-
-
-def test_com_as_duas_grafias_vale_a_nova():
-    antiga, nova = {"type": "linear", "factor": 2.0}, {"rope_type": "linear", "factor": 4.0}
-    lido = esc.parametros_do_config(
-        {"rope_theta": 1e4, "rope_scaling": antiga, "rope_parameters": nova | {"rope_theta": 7e4}}
-    )
-    assert (lido["factor"], lido["rope_theta"]) == (4.0, 7e4)
-
-
-def test_caso_69_base_ausente_nao_vira_palpite():
-    with pytest.raises(ErroDePosicao) as erro:
-        esc.parametros_do_config({"max_position_embeddings": 2048})
-    assert "rope_theta" in str(erro.value)
+# ------------------------------------------------------------------ o config
 
 
 @pytest.mark.parametrize("tipo", [*CASOS, "dynamic"])
@@ -207,27 +169,15 @@ def test_do_config_igual_ao_transformers(tipo):
     assert escala.fator_de_atencao == pytest.approx(deles.attention_scaling)
 
 
+LONGO = {"rope_parameters": {"rope_type": "longrope"}, "max_position_embeddings": 64}
+
+
 @pytest.mark.parametrize(
     ("faz", "diz"),
     [
         (lambda: esc.linear(63, 2.0), "63"),
         (lambda: esc.ntk(2, 2.0), "2"),
-        (
-            lambda: esc.do_config(
-                {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4}}, 8
-            ),
-            "factor",
-        ),
-        (
-            lambda: esc.do_config(
-                {"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4}}, 8
-            ),
-            "longrope",
-        ),
-        (
-            lambda: esc.parametros_do_config({"rope_parameters": {"full": {"rope_theta": 1e4}}}),
-            "full",
-        ),
+        (lambda: esc.do_config(LONGO, 8), "longrope"),
     ],
 )
 def test_enganos_tem_mensagem(faz, diz):

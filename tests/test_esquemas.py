@@ -143,9 +143,3 @@ def test_mesma_semente_mesmo_comeco():
 def test_saida_e_a_tabela_de_entrada():
     m = ModeloDeEsquema("RoPE", PEQUENO)
     assert m.lm_head.weight is m.transformer.entrada.tabela.weight
-
-
-def test_esquema_desconhecido_tem_mensagem():
-    with pytest.raises(ErroDePosicao) as erro:
-        ModeloDeEsquema("outro")
-    assert erro.value.por_que and erro.value.o_que_fazer

@@ -10,7 +10,7 @@ import pytest
 from conftest import LAB
 from nucleo.afirmacoes import fichas, guardados, vereditos  # noqa: F401 (vereditos registra as medidas)
 from nucleo.afirmacoes.das_licoes import NaoMedido, Resultados
-from nucleo.afirmacoes.medidas import MEDIDAS
+from nucleo.afirmacoes.registro import MEDIDAS
 
 pytestmark = pytest.mark.unit
 TODAS = fichas.ler()

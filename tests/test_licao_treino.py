@@ -8,6 +8,7 @@ import torch
 
 from conftest import erro_gentil, licao_pronta, rodar, rodar_dentro
 from manutencao import treinar_mini
+from nucleo.base.erros import ErroDoUsuario
 from nucleo.licoes import l02_treino as exp
 from nucleo.treino import treinador as tr
 
@@ -211,17 +212,17 @@ def test_exportar_escreve_um_modelo_que_o_transformers_abre(minusculo, tmp_path,
     tokenizer = AutoTokenizer.from_pretrained(destino)
     assert tokenizer.decode(tokenizer.encode("a rainha")) == "a rainha"
     medido = json.loads((destino / mini.RESULTADOS).read_text(encoding="utf-8"))
-    fotos = mini.ler_fotos(destino / mini.FOTOS)
+    fotos = mini.fotos(destino)
     assert [f["passo"] for f in fotos][:2] == [0, 2] and fotos[-1]["passo"] == medido["passo"]
     assert (destino / "LEIAME.md").read_text(encoding="utf-8") == mini.leiame(medido)
     assert str(tmp_path) not in (destino / "LEIAME.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.unit
-def test_exportar_sem_treino_e_retomar_com_outra_agenda_sao_erros_gentis(minusculo, capsys):
+def test_exportar_sem_treino_e_retomar_com_outra_agenda_sao_erros_gentis(minusculo):
     argumentos, _ = minusculo
-    assert treinar_mini.main([*argumentos, "--exportar", "nada"]) == 2
-    assert "nenhum retrato" in capsys.readouterr().err
+    with pytest.raises(ErroDoUsuario, match="nenhum retrato"):
+        treinar_mini.main([*argumentos, "--exportar", "nada"])
     assert treinar_mini.main(argumentos) == 0
-    assert treinar_mini.main([*argumentos[:-1], "7"]) == 2
-    assert "outra agenda" in capsys.readouterr().err
+    with pytest.raises(ErroDoUsuario, match="outra agenda"):
+        treinar_mini.main([*argumentos[:-1], "7"])

@@ -38,33 +38,25 @@ RESULTADO = {
 }
 
 
-def test_guarda_a_medida_e_esquece_a_execucao(tmp_path):
-    guardados.guardar(RESULTADO, "mini", tmp_path)
-    lido = guardados.ler("02_teste", "mini", tmp_path)
+def test_guarda_a_medida_e_esquece_a_execucao(tmp_path, monkeypatch):
+    monkeypatch.setattr(guardados, "PASTA", tmp_path)
+    guardados.guardar(RESULTADO, "mini")
+    lido = guardados.ler("02_teste", "mini")
     assert set(lido) == {"licao", "versoes", "resultados", "tabelas"}
     assert lido["resultados"] == RESULTADO["resultados"]
     # O cronômetro fica de fora: mudaria a cada execução sem que nada tivesse mudado.
     assert lido["tabelas"] == {"t": RESULTADO["tabelas"]["t"]}
-    assert guardados.valor("02_teste", "a", "mini", pasta=tmp_path) == 0.1234567890123
-    assert guardados.tabela("02_teste", "t", "mini", tmp_path)[0] == {
-        "token": "' king'",
-        "cosseno": 0.5,
-    }
+    assert guardados.valor("02_teste", "a", "mini") == 0.1234567890123
+    assert guardados.tabela("02_teste", "t", "mini")[0] == {"token": "' king'", "cosseno": 0.5}
     assert [p.name for p in (tmp_path / "mini").iterdir()] == ["02_teste.json"]
-
-
-def test_um_id_de_dois_modelos_pede_qual(tmp_path):
-    guardados.guardar(RESULTADO, "mini", tmp_path)
+    # Um id de dois modelos pede qual; e o que não foi guardado diz como guardar.
     with pytest.raises(KeyError, match="2 resultados"):
-        guardados.valor("02_teste", "b", "mini", pasta=tmp_path)
-    assert guardados.valor("02_teste", "b", "mini", "smollm2", tmp_path) == 2.0
+        guardados.valor("02_teste", "b", "mini")
+    assert guardados.valor("02_teste", "b", "mini", "smollm2") == 2.0
     with pytest.raises(KeyError):
-        guardados.valor("02_teste", "não há", "mini", pasta=tmp_path)
-
-
-def test_o_que_nao_foi_guardado_diz_como_guardar(tmp_path):
+        guardados.valor("02_teste", "não há", "mini")
     with pytest.raises(ErroDoUsuario) as erro:
-        guardados.ler("02_teste", "gpt2", tmp_path)
+        guardados.ler("02_teste", "gpt2")
     assert "make referencia MODELO=gpt2" in erro.value.o_que_fazer
 
 
@@ -184,7 +176,7 @@ def test_guarda_numero_figura_e_refaz_o_texto(oficina):
     script.refazer()
     assert "0.1234567890123" in (textos / "a.md").read_text("utf-8").split("]]]-->")[1]
     assert (textos / "figuras" / "mini-02_teste-f.png").read_bytes() == desenho(40)
-    assert guardados.valor("02_teste", "a", "mini", pasta=dados) == 0.1234567890123
+    assert guardados.valor("02_teste", "a", "mini") == 0.1234567890123
 
 
 def test_figura_que_falta_nao_deixa_nada_pela_metade(oficina):
@@ -205,8 +197,8 @@ def test_um_bloco_que_da_erro_diz_qual_e_que_o_git_tem_o_de_antes(oficina, monke
     script.guardar({"02_teste": OUTRO}, "mini", trabalho)
     (textos / "b.md").write_text(
         f"<!--[[[cog\nimport sys\nsys.path.insert(0, {str(LAB)!r})\n"
-        "from nucleo.afirmacoes import guardados\nfrom pathlib import Path\n"
-        f"guardados.ler('nenhuma', 'mini', Path({str(dados)!r}))\n]]]-->\n<!--[[[end]]]-->\n",
+        "from nucleo.afirmacoes import guardados\nguardados.ler('nenhuma', 'mini')\n]]]-->\n"
+        "<!--[[[end]]]-->\n",
         encoding="utf-8",
     )
     antes = retrato(textos)

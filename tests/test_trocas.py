@@ -12,7 +12,7 @@ from nucleo.contas.posicoes_no_modelo import (
     projecoes_permutadas,
     rope_trocado,
     sem_posicao,
-    wpe_trocada,
+    wpe_zerada,
 )
 
 pytestmark = pytest.mark.unit
@@ -153,7 +153,7 @@ def test_tudo_volta_ao_lugar_mesmo_com_erro(llama, ids):
 
 def test_wpe_zerada(gpt2, ids):
     antes, original = ler(gpt2, ids), gpt2.transformer.wpe.weight.clone()
-    with wpe_trocada(gpt2):
+    with wpe_zerada(gpt2):
         assert gpt2.transformer.wpe.weight.abs().max() == 0
         sem = ler(gpt2, ids)
     assert torch.equal(gpt2.transformer.wpe.weight, original)

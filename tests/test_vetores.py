@@ -99,10 +99,6 @@ def test_analogia_igual_a_do_gensim(tabela_sorteada, normas, normalizar):
     np.testing.assert_allclose([s for _, s in deles], [s for _, s in nossos], atol=1e-5)
 
 
-def test_de_nenhuma_nota_nao_sai_ninguem():
-    assert vetores.mais_altos(np.empty(0, "f"), 3).tolist() == []
-
-
 def test_empates_saem_pelo_menor_id():
     notas = np.array([0.5, 0.9, 0.5, 0.9, 0.5, 0.1])
     assert vetores.mais_altos(notas, 4).tolist() == [1, 3, 0, 2]
@@ -135,77 +131,6 @@ def test_mais_altos_em_tabela_grande_e_com_empates(V, k, semente, valores):
     assert vetores.mais_altos(notas, k).tolist() == esperado[:k].tolist()
     fora = tuple(esperado[:2].tolist())
     assert vetores.mais_altos(notas, k, fora).tolist() == esperado[2 : 2 + k].tolist()
-
-
-def de_uma_em_uma(tabela, consultas, k, normas):
-    # A conta direta: todas as notas de cada consulta, ordenadas por (−nota, id).
-    ids, notas = [], []
-    for q in consultas:
-        n = vetores.cossenos(tabela, q, normas)
-        ordem = np.lexsort((np.arange(len(n)), -n))[:k]
-        ids.append(ordem)
-        notas.append(n[ordem])
-    return np.array(ids), np.array(notas)
-
-
-@pytest.mark.parametrize(("linhas", "consultas_por_vez"), [(8192, 1024), (128, 7), (64, 1)])
-@pytest.mark.parametrize("k", [1, 10, 100])
-def test_muitos_vizinhos_iguais_a_um_por_vez(linhas, consultas_por_vez, k, monkeypatch):
-    monkeypatch.setattr(vetores, "_LINHAS", linhas)
-    monkeypatch.setattr(vetores, "_CONSULTAS", consultas_por_vez)
-    sorteio = np.random.default_rng(11)
-    # 9.000 linhas: dois azulejos do tamanho verdadeiro, o segundo pela metade.
-    tabela = sorteio.standard_normal((9000, 16), dtype=np.float32)
-    tabela[40] = 0  # a linha nula tem cosseno 0, e a consulta nula, cosseno 0 com todas
-    consultas = np.concatenate([tabela[[3, 40, 8999]], sorteio.standard_normal((9, 16), "f")])
-    normas = vetores.normas_das_linhas(tabela)
-    ids, notas = vetores.muitos_vizinhos(tabela, consultas, k, normas)
-    certos, certas = de_uma_em_uma(tabela, consultas, k, normas)
-    assert ids.shape == notas.shape == (12, k)
-    # Somadas em outra ordem, as notas diferem na casa de 1e-7: trocam de lugar só quase empatadas.
-    np.testing.assert_allclose(notas, certas, atol=1e-6)
-    assert (ids == certos).mean() > 0.99
-    assert ids[1].tolist() == list(range(k)) and not notas[1].any()
-
-
-@given(st.integers(1, 300), st.integers(0, 9), st.integers(1, 400), st.integers(0, 2**32 - 1))
-@settings(max_examples=80, deadline=None)
-def test_muitos_vizinhos_desempatam_pelo_menor_id(V, n, k, semente):
-    sorteio = np.random.default_rng(semente)
-    # Números inteiros e normas de mentira, potências de 2: as notas saem exatas, cheias de empates.
-    tabela = sorteio.integers(-2, 3, (V, 3)).astype(np.float32)
-    consultas = sorteio.integers(-2, 3, (n, 3)).astype(np.float32)
-    normas = 2.0 ** sorteio.integers(0, 3, V).astype(np.float32)
-    with pytest.MonkeyPatch.context() as m:
-        m.setattr(vetores, "_LINHAS", 128)
-        m.setattr(vetores, "_CONSULTAS", 4)
-        ids, _ = vetores.muitos_vizinhos(tabela, consultas, k, normas)
-    assert ids.shape == (n, min(k, V))
-    for q, achados in zip(consultas, ids, strict=True):
-        exatas = (tabela @ q) / normas
-        assert achados.tolist() == np.lexsort((np.arange(V), -exatas))[:k].tolist()
-
-
-def test_muitos_vizinhos_iguais_aos_do_sklearn(tabela_sorteada, normas):
-    from sklearn.neighbors import NearestNeighbors
-
-    busca = NearestNeighbors(n_neighbors=10, metric="cosine", algorithm="brute").fit(
-        tabela_sorteada
-    )
-    quais = [0, 5, 20, 21, 150]
-    distancias, deles = busca.kneighbors(tabela_sorteada[quais])
-    nossos, notas = vetores.muitos_vizinhos(tabela_sorteada, tabela_sorteada[quais], 10, normas)
-    np.testing.assert_allclose(1 - distancias, notas, atol=1e-5)
-    # As linhas 20 e 21 são iguais: só nelas a ordem é escolha de cada um.
-    assert [set(x) for x in deles.tolist()] == [set(x) for x in nossos.tolist()]
-
-
-@pytest.mark.parametrize("k", [0, -1])
-def test_k_menor_que_um_e_recusado(k):
-    with pytest.raises(ValueError, match=f"veio {k}"):
-        vetores.muitos_vizinhos(np.ones((3, 2), "f"), np.ones((1, 2), "f"), k, np.ones(3, "f"))
-    with pytest.raises(ValueError, match=f"veio {k}"):
-        vetores.mais_altos(np.ones(3), k)
 
 
 @pytest.mark.parametrize("normalizar", [False, True])
@@ -245,16 +170,15 @@ def test_analogias_numa_tabela_que_so_tem_as_entradas():
     assert acertos.livre.tolist() == [1] and acertos.sem_entradas.tolist() == [-1]
 
 
-def test_o_mesmo_protocolo_pedido_duas_vezes_da_o_mesmo(tabela_sorteada):
-    normas = vetores.normas_das_linhas(tabela_sorteada)
+def test_os_dois_protocolos_de_uma_vez_e_cada_um_por_si(tabela_sorteada, normas):
     perguntas = np.random.default_rng(1).integers(0, 300, (60, 4))
-    pedidos = (True, False, True, False)
-    a, b, c, d = vetores.avaliar_protocolos(tabela_sorteada, normas, perguntas, pedidos)
-    for um, outro in ((a, c), (b, d)):
-        np.testing.assert_array_equal(um.livre, outro.livre)
-        np.testing.assert_array_equal(um.sem_entradas, outro.sem_entradas)
-    so = vetores.avaliar_analogias(tabela_sorteada, normas, perguntas, True)
-    np.testing.assert_array_equal(a.sem_entradas, so.sem_entradas)
+    juntos = vetores.avaliar_protocolos(tabela_sorteada, normas, perguntas, (True, False))
+    for normalizar, um in zip((True, False), juntos, strict=True):
+        so = vetores.avaliar_analogias(tabela_sorteada, normas, perguntas, normalizar)
+        np.testing.assert_array_equal(um.livre, so.livre)
+        np.testing.assert_array_equal(um.sem_entradas, so.sem_entradas)
+    (nenhuma,) = vetores.avaliar_protocolos(tabela_sorteada, normas, perguntas[:0], (True,))
+    assert nenhuma.livre.shape == nenhuma.sem_entradas.shape == (0,)
 
 
 def test_alinhamento_deixa_o_proprio_par_de_fora():
@@ -263,8 +187,6 @@ def test_alinhamento_deixa_o_proprio_par_de_fora():
     # Três iguais e um oposto: o oposto contra a média dos outros dá −1.
     desvios = np.array([[1.0, 0], [1, 0], [1, 0], [-1, 0]])
     np.testing.assert_allclose(vetores.alinhamento(desvios), [1, 1, 1, -1])
-    with pytest.raises(ValueError, match="2 pares"):
-        vetores.alinhamento(desvios[:1])
 
 
 def test_anisotropia_e_a_media_de_todos_os_pares(tabela_sorteada, normas):

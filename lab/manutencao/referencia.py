@@ -49,6 +49,16 @@ class Falhou(Exception):
 # --- medir -------------------------------------------------------------------------------
 
 
+def _rodar(licao: Path, saida: Path, modelo: str, *opcoes: str) -> None:
+    feito = subprocess.run(
+        [sys.executable, str(licao), "--saida", str(saida), *opcoes],
+        env=os.environ | {"LAB_MODELO": modelo, "PYTHONIOENCODING": "utf-8"},
+        stdout=subprocess.DEVNULL,  # o relatório vai para arquivo; a barra e os erros, para cá
+    )
+    if feito.returncode:
+        raise Falhou(f"{licao.stem} saiu com o código {feito.returncode}.")
+
+
 def medir(licoes: list[Path], modelo: str, trabalho: Path) -> dict[str, dict]:
     """Roda cada lição com `modelo`, com as saídas em trabalho/LIÇÃO; devolve {lição: resultado}.
 
@@ -60,19 +70,11 @@ def medir(licoes: list[Path], modelo: str, trabalho: Path) -> dict[str, dict]:
     for n, licao in enumerate(licoes, 1):
         print(f"[{n}/{len(licoes)}] {licao.stem} com {modelo}", flush=True)
         saida = trabalho / licao.stem
-        feito = subprocess.run(
-            [sys.executable, str(licao), "--saida", str(saida)],
-            env=os.environ | {"LAB_MODELO": modelo, "PYTHONIOENCODING": "utf-8"},
-            stdout=subprocess.DEVNULL,  # o relatório vai para arquivo; a barra e os erros, para cá
-        )
-        if feito.returncode:
-            raise Falhou(f"{licao.stem} saiu com o código {feito.returncode}.")
+        _rodar(licao, saida, modelo)
         try:
             medido = resultado.abrir(saida / "resultado.json")
         except FileNotFoundError:
             raise Falhou(f"{licao.stem} terminou, mas não gravou resultado.json.") from None
-        except (OSError, ValueError) as erro:
-            raise Falhou(f"{licao.stem} gravou um resultado.json que não serve: {erro}.") from None
         quem = medido.get("modelo", {}).get("nome", modelo)
         if quem != modelo and licao.stem not in ESCOLHEM:
             raise Falhou(f"{licao.stem} respondeu com {quem}, e não com {modelo}.")
@@ -117,7 +119,7 @@ def guardar(resultados: dict[str, dict], modelo: str, trabalho: Path) -> list[Pa
         if licao in resultados:
             png = (trabalho / licao / figura).read_bytes()
             figuras[citar.PASTA / "figuras" / nome] = enxugar(png)
-    gravados = [guardados.guardar(r, modelo, guardados.PASTA) for r in resultados.values()]
+    gravados = [guardados.guardar(r, modelo) for r in resultados.values()]
     arquivos.gravar_todos(figuras)
     return [*gravados, *figuras]
 
@@ -181,14 +183,7 @@ def conferir(modelo: str, trabalho: Path) -> None:
         Falhou: a conferência saiu com erro.
     """
     print(f"{CONFERENCIA} com {modelo}", flush=True)
-    feito = subprocess.run(
-        [sys.executable, str(AQUI / f"{CONFERENCIA}.py"), "--guardar", "--modelo", modelo,
-         "--saida", str(trabalho / CONFERENCIA)],
-        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
-        stdout=subprocess.DEVNULL,
-    )  # fmt: skip
-    if feito.returncode:
-        raise Falhou(f"{CONFERENCIA} saiu com o código {feito.returncode}.")
+    _rodar(AQUI / f"{CONFERENCIA}.py", trabalho / CONFERENCIA, modelo, "--guardar")
 
 
 # --- a linha de comando --------------------------------------------------------------------

@@ -16,11 +16,14 @@ import json
 import os
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # lab/, como nas lições
 
 from nucleo.base import arquivos
+from nucleo.base.erros import ErroDoUsuario
+from palco.erros import rodar_com_erros_gentis
 from palco.opcoes import Analisador
 
 # ---------------------------------------------------------------------- os botões do modelo
@@ -96,7 +99,6 @@ def treinar(args) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from nucleo.base.erros import ErroDoUsuario
     from nucleo.treino import treinador as tr
 
     console = Console()
@@ -191,7 +193,6 @@ def exportar(args) -> int:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
-    from nucleo.base.erros import ErroDoUsuario
     from nucleo.treino import mini
     from nucleo.treino import treinador as tr
 
@@ -232,13 +233,7 @@ def exportar(args) -> int:
     feitos = [h for h in ultimo["historico"] if h["passo"] <= ultimo["passo"]]
     fotos = [ultimo["fotos"][k] for k in sorted(ultimo["fotos"]) if k < melhor["passo"]]
     wpe = modelo.transformer.wpe.weight.detach().numpy()
-    do_melhor = next((h for h in feitos if h["passo"] == melhor["passo"]), None)
-    if do_melhor is None:  # o treino, rodando ao lado, guardou um arquivo e ainda não o outro
-        raise ErroDoUsuario(
-            "Os dois retratos do treino não combinam.",
-            f"melhor.pt é do passo {melhor['passo']}, que ultimo.pt ainda não conhece.",
-            "O treino está gravando agora: espere um minuto e repita o comando.",
-        )
+    do_melhor = next(h for h in feitos if h["passo"] == melhor["passo"])
     fotos.append({**do_melhor, "wpe": wpe.astype(np.float16)})
     mini.gravar_fotos(destino / mini.FOTOS, fotos)
 
@@ -255,7 +250,7 @@ def exportar(args) -> int:
         "historico": feitos,
         # O que aconteceu neste treino e não está na receita: uma frase em trabalho/nota.txt.
         "nota": nota.read_text(encoding="utf-8").strip() if nota.is_file() else "",
-        "versoes": mini.versoes(),
+        "versoes": {p: version(p).split("+")[0] for p in ("torch", "transformers", "tokenizers")},
     }
     mini.gravar_resultados(destino, resultados)
     print((destino / "LEIAME.md").read_text(encoding="utf-8"))
@@ -263,16 +258,10 @@ def exportar(args) -> int:
 
 
 def main(lista=None) -> int:
-    """Entrada: treina ou exporta, com os enganos de uso em uma só mensagem."""
+    """Entrada: treina ou exporta."""
     args = argumentos(lista)
-    from nucleo.base.erros import ErroDoUsuario
-
-    try:
-        return exportar(args) if args.exportar else treinar(args)
-    except ErroDoUsuario as erro:
-        print(f"{erro.o_que}\n{erro.por_que}\n{erro.o_que_fazer}", file=sys.stderr)
-        return 2
+    return exportar(args) if args.exportar else treinar(args)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rodar_com_erros_gentis(main))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
 from nucleo.afirmacoes import guardados
@@ -19,21 +18,15 @@ from nucleo.base.unidades import decimal
 from nucleo.modelos import gpt2_medido
 
 PASTA = caminhos.RAIZ / "apostilas"
-PRINCIPAL = "smollm2"  # quem responde na prosa; os outros têm coluna
+PRINCIPAL = guardados.PRINCIPAL
 NOMES = {"smollm2": "SmolLM2", "gpt2": "GPT-2, medido", "mini": "mini"}
 
 
 # --- números -----------------------------------------------------------------------------
 
 
-def valor(licao: str, id_: str, modelo: str = PRINCIPAL, de: str | None = None):
-    """O resultado `id_` da lição rodada com `modelo` (ver `guardados.valor`)."""
-    return guardados.valor(licao, id_, modelo, de, guardados.PASTA)
-
-
-def tabela(licao: str, id_: str, modelo: str = PRINCIPAL) -> list[dict]:
-    """As linhas de uma tabela da lição, cada uma {coluna: valor} (ver `guardados.tabela`)."""
-    return guardados.tabela(licao, id_, modelo, guardados.PASTA)
+# O resultado de um id, e as linhas de uma tabela: as apostilas os pedem daqui.
+valor, tabela = guardados.valor, guardados.tabela
 
 
 def linha(licao: str, id_: str, primeira, modelo: str = PRINCIPAL) -> dict:
@@ -48,19 +41,19 @@ def conferidos(licao: str, prefixo: str, modelo: str = PRINCIPAL) -> list[tuple[
     """[(o que se conferiu, diferença medida)] das conferências cujo id é `prefixo`.N."""
     return [
         (r["o_que"], r["valor"])
-        for r in guardados.ler(licao, modelo, guardados.PASTA)["resultados"]
+        for r in guardados.ler(licao, modelo)["resultados"]
         if r["id"].rpartition(".")[0] == prefixo
     ]
 
 
 def largura(licao: str, modelo: str = PRINCIPAL) -> int:
     """d: quantos números tem um vetor do modelo com que a lição foi guardada."""
-    return guardados.ler(licao, modelo, guardados.PASTA)["modelo"]["d"]
+    return guardados.ler(licao, modelo)["modelo"]["d"]
 
 
 def medidos(licao: str) -> list[str]:
     """Os modelos com que a lição foi guardada, na ordem das colunas."""
-    return [m for m in NOMES if guardados.arquivo(licao, m, guardados.PASTA).is_file()]
+    return [m for m in NOMES if guardados.arquivo(licao, m).is_file()]
 
 
 def gpt2_publicado() -> dict:
@@ -116,7 +109,7 @@ def lado_a_lado(
     """
     colunas: dict[str, list] = {}
     for modelo in medidos(licao):
-        resultados = guardados.ler(licao, modelo, guardados.PASTA)["resultados"]
+        resultados = guardados.ler(licao, modelo)["resultados"]
         # Uma lição também mede outros (o mini, onde não há wpe): número de um não vai na coluna de outro.
         tem = {r["id"]: r["valor"] for r in resultados if r["modelo"] == modelo}
         # Um modelo de outra língua mede outras palavras: uma coluna quase vazia não ajuda ninguém.
@@ -167,22 +160,3 @@ def tempo_de_leitura(nome: str) -> str:
     sem_a_frase = re.sub(r"^Leitura: .*$", "", texto, flags=re.M)
     minutos = minutos_de_leitura(sem_a_frase)
     return f"Leitura: {minutos} minuto{'s' if minutos > 1 else ''}."
-
-
-def ancora(titulo: str, usadas: set[str] | None = None) -> str:
-    """A âncora que o GitHub dá a um título: minúsculas, sem pontuação, espaços viram hífens.
-
-    `usadas` guarda as âncoras já dadas na página: a segunda igual ganha -1, a terceira -2.
-    """
-    limpo = "".join(
-        c for c in titulo.strip().lower() if c in " -_" or unicodedata.category(c)[0] in "LNM"
-    )
-    base = limpo.replace(" ", "-")
-    if usadas is None:
-        return base
-    nome, n = base, 0
-    while nome in usadas:
-        n += 1
-        nome = f"{base}-{n}"
-    usadas.add(nome)
-    return nome

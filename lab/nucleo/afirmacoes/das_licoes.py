@@ -47,7 +47,7 @@ class Resultados:
         # A referência do modelo de hoje; as outras servem ao que não depende do modelo.
         outros = sorted(p.name for p in self._guardadas.glob("[!.]*") if p.name != self._modelo)
         for nome in [self._modelo, *outros]:
-            yield REFERENCIA, guardados.arquivo(licao, nome, self._guardadas)
+            yield REFERENCIA, self._guardadas / nome / f"{licao}.json"
 
     def procurar(
         self, licao: str, ids: str | list[str], dono: str | None, campo: str = "valor",

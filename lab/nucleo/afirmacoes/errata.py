@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nucleo.afirmacoes import guardados
 from nucleo.afirmacoes.fichas import EM_PARTE, HIPOTESE, NAO_CONFERE, apostilas
-from nucleo.afirmacoes.medidas import GUARDADO, PUBLICADO
+from nucleo.afirmacoes.registro import GUARDADO, PUBLICADO
 
 NA_ERRATA = (NAO_CONFERE, EM_PARTE, HIPOTESE)
 

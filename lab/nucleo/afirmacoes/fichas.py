@@ -76,7 +76,7 @@ class Afirmacao:
     """Uma frase conferível de uma apostila, e como se confere.
 
     `resultados` são números que uma lição mede: {nome: {licao, id, de, campo}}. `medida` é o nome de
-    uma função de `medidas`, para o que nenhuma lição mede; os valores das duas se juntam. `reserva`
+    uma função do `registro`, para o que nenhuma lição mede; os valores das duas se juntam. `reserva`
     é a que serve quando o modelo não está aqui (o publicado, ou o que medimos antes e guardamos).
     `publicado` são números de um artigo.
     """

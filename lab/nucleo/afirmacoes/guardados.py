@@ -15,23 +15,24 @@ from nucleo.base import resultado as formas
 from nucleo.base.erros import ErroDoUsuario
 
 PASTA = caminhos.DADOS / "referencia"
+PRINCIPAL = "smollm2"  # quem responde na prosa das apostilas; os outros têm coluna
 # A hora, a duração, a pasta e a lista de arquivos são da execução, e não da medida.
 VOLATEIS = ("quando", "segundos", "arquivos", "comando")
 RELOGIO = "milissegundos"  # uma tabela com esta coluna mediu a máquina, e não o modelo
 
 
-def arquivo(licao: str, modelo: str, pasta: Path = PASTA) -> Path:
+def arquivo(licao: str, modelo: str) -> Path:
     """Onde mora a referência de uma lição rodada com um modelo."""
-    return pasta / modelo / f"{licao}.json"
+    return PASTA / modelo / f"{licao}.json"
 
 
-def guardar(resultado: dict, modelo: str, pasta: Path = PASTA) -> Path:
+def guardar(resultado: dict, modelo: str) -> Path:
     """Guarda o conteúdo de um resultado.json como referência, inteiro ou nada; devolve o caminho."""
     fica = {k: v for k, v in resultado.items() if k not in VOLATEIS}
     tabelas = resultado.get("tabelas", {})
     fica["tabelas"] = {k: t for k, t in tabelas.items() if RELOGIO not in t["colunas"]}
     texto = _uma_linha_por_linha(json.dumps(fica, ensure_ascii=False, indent=1)) + "\n"
-    return arquivos.gravar(arquivo(resultado["licao"], modelo, pasta), texto.encode("utf-8"))
+    return arquivos.gravar(arquivo(resultado["licao"], modelo), texto.encode("utf-8"))
 
 
 def _uma_linha_por_linha(texto: str) -> str:
@@ -42,14 +43,14 @@ def _uma_linha_por_linha(texto: str) -> str:
     )
 
 
-def ler(licao: str, modelo: str, pasta: Path = PASTA) -> dict:
+def ler(licao: str, modelo: str = PRINCIPAL) -> dict:
     """A referência inteira: licao, versoes, modelo, resultados, tabelas.
 
     Levanta:
         ErroDoUsuario: essa lição não foi guardada com esse modelo.
     """
     try:
-        return formas.abrir(arquivo(licao, modelo, pasta))
+        return formas.abrir(arquivo(licao, modelo))
     except FileNotFoundError:
         raise ErroDoUsuario(
             f"Não há referência da lição {licao} com o modelo {modelo}.",
@@ -58,7 +59,7 @@ def ler(licao: str, modelo: str, pasta: Path = PASTA) -> dict:
         ) from None
 
 
-def valor(licao: str, id_: str, modelo: str, de: str | None = None, pasta: Path = PASTA):
+def valor(licao: str, id_: str, modelo: str = PRINCIPAL, de: str | None = None):
     """O valor do resultado `id_` da lição rodada com `modelo`.
 
     `de` é de quem é o número, quando não é do modelo pedido: uma lição rodada com o SmolLM2 também
@@ -69,7 +70,7 @@ def valor(licao: str, id_: str, modelo: str, de: str | None = None, pasta: Path 
         KeyError: a lição não mede esse id, ou o mede em mais de um modelo e `de` não diz qual.
     """
     achados = [
-        r for r in ler(licao, modelo, pasta)["resultados"]
+        r for r in ler(licao, modelo)["resultados"]
         if r["id"] == id_ and de in (None, r["modelo"])
     ]  # fmt: skip
     if len(achados) != 1:
@@ -77,12 +78,12 @@ def valor(licao: str, id_: str, modelo: str, de: str | None = None, pasta: Path 
     return achados[0]["valor"]
 
 
-def tabela(licao: str, id_: str, modelo: str, pasta: Path = PASTA) -> list[dict]:
+def tabela(licao: str, id_: str, modelo: str = PRINCIPAL) -> list[dict]:
     """As linhas de uma tabela da lição rodada com `modelo`, cada uma {coluna: valor}.
 
     Levanta:
         ErroDoUsuario: a lição não foi guardada com esse modelo.
         KeyError: a lição não tem essa tabela.
     """
-    dados = ler(licao, modelo, pasta)["tabelas"][id_]
+    dados = ler(licao, modelo)["tabelas"][id_]
     return [dict(zip(dados["colunas"], linha, strict=True)) for linha in dados["linhas"]]

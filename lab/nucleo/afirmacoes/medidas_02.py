@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nucleo.afirmacoes.medidas import GUARDADO, PUBLICADO, Contexto, NaoMedido, medida
+from nucleo.afirmacoes.das_licoes import NaoMedido
+from nucleo.afirmacoes.registro import GUARDADO, PUBLICADO, Contexto, medida
 from nucleo.contas import arquitetura, tabela_posicoes, vetores
 from nucleo.modelos import fontes, gpt2_medido, pontas
 from nucleo.modelos.tamanhos import TAMANHOS
@@ -38,13 +39,13 @@ def tamanhos(ctx: Contexto, nome: str) -> dict:
     }  # fmt: skip
 
 
-def _gpt2_sem_pesos(**mudancas):
+def _gpt2_sem_pesos():
     # No dispositivo meta há formas e nomes, e nenhum número: monta-se num instante.
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
     with torch.device("meta"):
-        lm = GPT2LMHeadModel(GPT2Config(**mudancas))
+        lm = GPT2LMHeadModel(GPT2Config())
     lm.tie_weights()
     return lm.eval()
 
@@ -101,7 +102,7 @@ def limite_de_posicoes(ctx: Contexto) -> dict:
 @medida("os quatro gpt2 (arquitetura)")
 def maior_matriz_nos_quatro(ctx: Contexto) -> dict:
     """Em quantos dos quatro GPT-2 a maior matriz isolada é a wte."""
-    nomes = [arquitetura.maior_matriz(t)[0] for t in TAMANHOS.values()]
+    nomes = [arquitetura.maior_matriz(t) for t in TAMANHOS.values()]
     return {"com_wte": nomes.count("wte"), "quantos": len(nomes)}
 
 

@@ -11,7 +11,8 @@ import json
 import torch
 from torch import nn
 
-from nucleo.afirmacoes.medidas import PUBLICADO, Contexto, NaoMedido, medida
+from nucleo.afirmacoes.das_licoes import NaoMedido
+from nucleo.afirmacoes.registro import PUBLICADO, Contexto, medida
 from nucleo.base import caminhos
 from nucleo.contas import arquitetura, posicoes, posicoes_no_modelo, rope
 from nucleo.modelos.tamanhos import Tamanho

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from nucleo.afirmacoes.fichas import VEREDITOS
-from nucleo.afirmacoes.medidas import GUARDADO, PUBLICADO
+from nucleo.afirmacoes.registro import GUARDADO, PUBLICADO
 from nucleo.afirmacoes.vereditos import Conferida, em_palavras, passa
 from nucleo.base.caderno import Quadro
 from nucleo.base.unidades import inteiro
@@ -30,10 +30,11 @@ def _de_quem(c: Conferida) -> str:
 
 def tabela_inteira(conferidas: list[Conferida]) -> tuple[list[str], list[list]]:
     """(colunas, linhas) com todos os campos, para o CSV."""
-    linhas = [{"id": c.afirmacao.id, **c.como_resultado()} for c in conferidas]
-    for linha, c in zip(linhas, conferidas, strict=True):
-        linha.pop("valores")
-        linha["modelo"] = c.achado.modelo if c.achado else None
+    linhas = []
+    for c in conferidas:
+        linha = {"id": c.afirmacao.id, **c.como_resultado()}
+        del linha["valores"]
+        linhas.append(linha | {"modelo": c.achado.modelo if c.achado else None})
     return list(linhas[0]), [list(linha.values()) for linha in linhas]
 
 

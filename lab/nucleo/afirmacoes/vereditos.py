@@ -20,7 +20,7 @@ from nucleo.afirmacoes.fichas import (
     escrever,
     preencher,
 )
-from nucleo.afirmacoes.medidas import PUBLICADO, Achado, Contexto, juntar
+from nucleo.afirmacoes.registro import PUBLICADO, Achado, Contexto, juntar
 from nucleo.base.caderno import Conferencia
 
 # Importar os módulos medidas_NN registra as medidas: uma apostila nova só precisa do arquivo dela.
@@ -38,12 +38,12 @@ def _igual(medido, p: Parte, esperado) -> bool:
 
 # Uma comparação com NaN é falsa, e um NaN nunca passa; "diferente" precisa dizê-lo.
 REGRAS: dict[str, tuple[Callable, str]] = {
-    "igual": (_igual, "= {e}"),
-    "diferente": (lambda m, p, e: m == m and m != e, "≠ {e}"),
-    "aproximado": (lambda m, p, e: abs(m - e) <= p.tolerancia, "{e} ± {t}"),
-    "menor_que": (lambda m, p, e: m < e, "< {e}"),
-    "maior_que": (lambda m, p, e: m > e, "> {e}"),
-    "entre": (lambda m, p, e: e[0] <= m <= e[1], "de {e0} a {e1}"),
+    "igual": (_igual, "= {}"),
+    "diferente": (lambda m, p, e: m == m and m != e, "≠ {}"),
+    "aproximado": (lambda m, p, e: abs(m - e) <= p.tolerancia, "{} ± {t}"),
+    "menor_que": (lambda m, p, e: m < e, "< {}"),
+    "maior_que": (lambda m, p, e: m > e, "> {}"),
+    "entre": (lambda m, p, e: e[0] <= m <= e[1], "de {} a {}"),
 }
 
 
@@ -58,17 +58,12 @@ def em_palavras(p: Parte, valores: dict | None = None) -> str:
     e = p.esperado
     if p.contra:
         e = valores[p.contra] if valores else p.contra
-    pares = e if p.regra == "entre" else (e, e)
+    esperados = [escrever(x, p.formato) for x in (e if p.regra == "entre" else [e])]
     # A tolerância pode ter mais casas que o valor: 0,0005 não vira 0,001.
     folga = (
         escrever(p.tolerancia, p.formato) if p.formato else f"{p.tolerancia:g}".replace(".", ",")
     )
-    texto = REGRAS[p.regra][1].format(
-        e=escrever(e, p.formato),
-        e0=escrever(pares[0], p.formato),
-        e1=escrever(pares[1], p.formato),
-        t=folga,
-    )
+    texto = REGRAS[p.regra][1].format(*esperados, t=folga)
     return texto + (f" ({p.contra})" if p.contra and valores else "")
 
 

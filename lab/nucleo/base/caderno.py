@@ -146,7 +146,11 @@ class Caderno:
                     arquivos.OUTRA_PASTA,
                 )
         except arquivos.Ocupada:
-            raise _ocupada(pasta) from None
+            raise ErroDoUsuario(
+                f"Outra execução está gravando em {pasta}.",
+                f"Esperei {_ESPERA:.0f} s e ela não terminou; duas não gravam juntas na mesma pasta.",
+                "Espere a outra acabar, ou escolha outra pasta:  --saida PASTA",
+            ) from None
         except OSError as erro:
             raise arquivos.nao_gravou(pasta, erro) from None
         return [pasta / nome for nome in nomes]
@@ -160,23 +164,10 @@ def _lista_antiga(pasta: Path, licao: str) -> set[str]:
         if not arquivo.is_file():  # ler um FIFO com esse nome esperaria para sempre
             return set()
         dados = json.loads(arquivo.read_text(encoding="utf-8"))
-        if dados["licao"] != licao:
-            return set()
-        return {
-            n
-            for n in dados["arquivos"]
-            if isinstance(n, str) and Path(n).name == n and n.endswith((".csv", ".png"))
-        }
+        nomes = [Path(n) for n in dados["arquivos"]] if dados["licao"] == licao else []
     except (OSError, ValueError, KeyError, TypeError):
         return set()
-
-
-def _ocupada(pasta: Path) -> ErroDoUsuario:
-    return ErroDoUsuario(
-        f"Outra execução está gravando em {pasta}.",
-        f"Esperei {_ESPERA:.0f} s e ela não terminou; duas não gravam ao mesmo tempo na mesma pasta.",
-        "Espere a outra acabar, ou escolha outra pasta:  --saida PASTA",
-    )
+    return {n.name for n in nomes if n == Path(n.name) and n.suffix in (".csv", ".png")}
 
 
 def _simples(valor):

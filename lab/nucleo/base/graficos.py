@@ -92,11 +92,9 @@ def png(figura: Figure) -> bytes:
     return memoria.getvalue()
 
 
-def _nova(largura: float = 10, altura: float = 6, **eixos):
-    with estilo():
-        figura = folha(largura, altura)
-        eixo = figura.subplots(**eixos)
-    return figura, eixo
+def _nova(largura: float = 10, altura: float = 6):
+    figura = folha(largura, altura)
+    return figura, figura.subplots()
 
 
 def mapa_de_calor(
@@ -104,22 +102,19 @@ def mapa_de_calor(
     titulo: str,
     eixo_x: str,
     eixo_y: str,
-    barra: str = "cosseno",
     extensao: int | None = None,
-    limites: tuple[float, float] = (-1, 1),
 ) -> Figure:
-    """Uma matriz em cores, com zero em branco: azul e laranja não se confundem em cinza."""
+    """Uma matriz de cossenos em cores, com zero em branco: azul e laranja não se confundem em cinza."""
     with estilo({"axes.grid": False}):
-        figura = folha(9.5, 8)
-        eixo = figura.subplots()
+        figura, eixo = _nova(9.5, 8)
         n, m = matriz.shape
         lado = None if extensao is None else (-0.5, extensao - 0.5, extensao - 0.5, -0.5)
         imagem = eixo.imshow(
-            matriz, cmap="PuOr_r", vmin=limites[0], vmax=limites[1], extent=lado,
+            matriz, cmap="PuOr_r", vmin=-1, vmax=1, extent=lado,
             interpolation="nearest", interpolation_stage="data", aspect="equal" if n == m else "auto",
         )  # fmt: skip
         eixo.set(title=titulo, xlabel=eixo_x, ylabel=eixo_y)
-        figura.colorbar(imagem, ax=eixo, label=barra, shrink=0.85)
+        figura.colorbar(imagem, ax=eixo, label="cosseno", shrink=0.85)
     return figura
 
 
@@ -128,7 +123,6 @@ def curvas(
     titulo: str,
     eixo_x: str,
     eixo_y: str,
-    log_x: bool = False,
     zero: bool = False,
     marcador: str = "",
     faixas: dict[str, np.ndarray] | None = None,
@@ -148,12 +142,6 @@ def curvas(
                 eixo.fill_between(x, y - faixas[nome], y + faixas[nome], color=cor, alpha=0.2)
         if zero:
             eixo.axhline(0, color="0.4", linewidth=1)
-        if log_x:
-            marcas = np.unique(np.concatenate([np.asarray(x, float) for x, _ in series.values()]))
-            dobra = bool((marcas > 0).all() and (np.log2(marcas) % 1 == 0).all())
-            eixo.set_xscale("log", base=2 if dobra else 10)
-            if dobra:
-                eixo.set_xticks(marcas)  # 1, 2, 4, 8…: cada uma é um ponto medido
         eixo.set(title=titulo, xlabel=eixo_x, ylabel=eixo_y)
         # Uma curva só também diz de quem é: na parede, o título não basta.
         eixo.legend()
@@ -208,34 +196,8 @@ def barras(rotulos: list[str], series: dict[str, list[float]], titulo: str, eixo
     return figura
 
 
-def aceite(nomes: list[str], fracoes: list[float]) -> Figure:
-    """Quanto do limite cada medida gastou: barras até 1 conferem; as que passam ficam vermelhas."""
-    with estilo({"axes.grid.axis": "x"}):
-        figura, eixo = _nova(13, 2.2 + 0.5 * len(nomes))
-        maior = 3.0  # o que passa muito do limite não esconde o resto
-        cores = [AZUL if f <= 1 else VERMELHO for f in fracoes]
-        barras_ = eixo.barh(np.arange(len(nomes)), np.minimum(fracoes, maior), color=cores)
-        textos = [f"{f:.2f}".replace(".", ",") + (" →" if f > maior else "") for f in fracoes]
-        eixo.bar_label(barras_, textos, padding=4, fontsize=12)
-        eixo.axvline(1, color=PRETO, linestyle="--", linewidth=2)
-        eixo.set_yticks(np.arange(len(nomes)), nomes)
-        eixo.set_xlim(0, maior + 0.3)
-        eixo.invert_yaxis()
-        eixo.set(
-            title="O aceite: quanto do limite foi gasto", xlabel="fração do limite (1: no limite)"
-        )
-    return figura
-
-
-def pilhas(
-    rotulos: list[str],
-    partes: dict[str, list[float]],
-    titulo: str,
-    eixo_x: str,
-    soma: float = 100,
-    sinal: str = "%",
-) -> Figure:
-    """Barras horizontais empilhadas: cada rótulo soma `soma`; `sinal` vai atrás de cada número."""
+def pilhas(rotulos: list[str], partes: dict[str, list[float]], titulo: str, eixo_x: str) -> Figure:
+    """Barras horizontais empilhadas, em porcentagem: cada rótulo soma 100."""
     with estilo({"axes.grid": False}):
         figura, eixo = _nova(12, 1.9 + 0.9 * len(rotulos))
         base = np.zeros(len(rotulos))
@@ -253,13 +215,13 @@ def pilhas(
         # A primeira pilha é a de que se fala: leva o número dentro.
         eixo.bar_label(
             eixo.containers[0],
-            fmt=lambda v: f"{v:.0f}{sinal}" if v else "",
+            fmt=lambda v: f"{v:.0f}%" if v else "",
             label_type="center",
             color="white",
             weight="bold",
         )
         eixo.grid(visible=False)
-        eixo.set_xlim(0, soma)
+        eixo.set_xlim(0, 100)
         eixo.invert_yaxis()
         eixo.set(title=titulo, xlabel=eixo_x)
         figura.legend(loc="outside lower center", ncols=2)
@@ -306,9 +268,7 @@ def _separadas(pontos: np.ndarray, candidatas: np.ndarray) -> list[int]:
     return sorted(escolhidas)
 
 
-def helice(
-    pontos: np.ndarray, fracao: np.ndarray | None, titulo: str, aneis: int = 5, inicio: int = 0
-) -> Figure:
+def helice(pontos: np.ndarray, fracao: np.ndarray | None, titulo: str, inicio: int = 0) -> Figure:
     """Três componentes de uma tabela de posições: a curva em 3-D e as três contra a posição.
 
     `inicio` é a posição da primeira linha de `pontos`, para os números da curva.
@@ -323,7 +283,7 @@ def helice(
         tom = colormaps["viridis"](np.linspace(0, 1, n))
         espaco.plot(*pontos.T, color="0.75", linewidth=1)
         espaco.scatter(*pontos.T, c=tom, s=12, depthshade=False)
-        marcadas = _separadas(pontos, np.linspace(0, n - 1, aneis).astype(int))
+        marcadas = _separadas(pontos, np.linspace(0, n - 1, 5).astype(int))
         # Um anel em volta de cada ponto numerado: sem ele o número flutua, e não se sabe de quem é.
         espaco.scatter(
             *pontos[marcadas].T, s=70, facecolors="none", edgecolors=PRETO, linewidths=1.8,
@@ -347,21 +307,4 @@ def helice(
         plano.set(xlabel="posição", ylabel="coordenada")
         plano.legend()
         figura.suptitle(titulo, fontsize=17, weight="bold")
-    return figura
-
-
-def caminho(pontos: np.ndarray, titulo: str, eixo_x: str, eixo_y: str, marcas: list[int]) -> Figure:
-    """Uma curva em duas componentes, colorida pela posição, com algumas posições numeradas."""
-    with estilo():
-        figura, eixo = _nova(9.5, 7.5)
-        eixo.plot(pontos[:, 0], pontos[:, 1], color="0.75", linewidth=1)
-        nuvem = eixo.scatter(
-            pontos[:, 0], pontos[:, 1], c=np.arange(len(pontos)), s=26, cmap="viridis"
-        )
-        for i in marcas:
-            eixo.annotate(
-                str(i), pontos[i, :2], textcoords="offset points", xytext=(7, 7), weight="bold"
-            )
-        figura.colorbar(nuvem, ax=eixo, label="posição")
-        eixo.set(title=titulo, xlabel=eixo_x, ylabel=eixo_y)
     return figura

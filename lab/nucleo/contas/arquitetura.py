@@ -63,8 +63,8 @@ def contar(t) -> dict[str, int]:
     return contagem
 
 
-def maior_matriz(t) -> tuple[str, tuple[int, int]]:
-    """(nome, forma) da maior matriz isolada do modelo: uma camada conta uma vez, não n."""
+def maior_matriz(t) -> str:
+    """O nome da maior matriz isolada do modelo: uma camada conta uma vez, não n."""
     d = t.n_embd
     formas = {
         "wte": (t.vocab, d),
@@ -74,5 +74,4 @@ def maior_matriz(t) -> tuple[str, tuple[int, int]]:
         "c_fc": (d, 4 * d),
         "c_proj (MLP)": (4 * d, d),
     }
-    nome = max(formas, key=lambda n: formas[n][0] * formas[n][1])
-    return nome, formas[nome]
+    return max(formas, key=lambda n: formas[n][0] * formas[n][1])

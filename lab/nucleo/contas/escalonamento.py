@@ -150,93 +150,31 @@ def llama3(
 # --------------------------------------------------------------------------- o que diz um config
 
 
-def parametros_do_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Lê o RoPE de um `config.json` da Hugging Face, da grafia antiga à de hoje.
+def do_config(config: Mapping[str, Any], d: int) -> Escalonamento:
+    """O `Escalonamento` que um `config.json` da Hugging Face pede em `rope_parameters`.
 
-    Até o transformers 4 havia `rope_theta` solto e `rope_scaling` com `type` (depois `rope_type`);
-    no 5 está tudo em `rope_parameters`. Ler só um dos lugares dá AttributeError, ou, pior, uma base
-    de 10000 que ninguém escolheu: por isso a base ausente é erro, e não um palpite.
+    `d` é a dimensão da cabeça; o tipo dinâmico vem como é até o fim do treino, sem esticar.
 
-    Devolve:
-        dicionário com pelo menos `rope_type` e `rope_theta`, e `original_max_position_embeddings`
-        se o config diz o comprimento de treino.
     Levanta:
-        ErroDePosicao: não há base, ou há mais de um RoPE no mesmo config (um por tipo de camada).
+        ErroDePosicao: tipo que este laboratório não faz (longrope, um por tipo de camada…).
     """
-    juntos: dict[str, Any] = {}
-    for chave in ("rope_scaling", "rope_parameters"):  # o mais novo por último: prevalece
-        valor = config.get(chave)
-        if isinstance(valor, Mapping):
-            juntos.update(valor)
-    if any(isinstance(valor, Mapping) for valor in juntos.values()):
-        raise ErroDePosicao(
-            f"O config tem mais de um RoPE: {', '.join(map(str, juntos))}.",
-            "Alguns modelos usam uma base por tipo de camada.",
-            "Passe o dicionário de um tipo só, dentro de {'rope_parameters': …}.",
-        )
-    tipo = juntos.pop("rope_type", None) or juntos.pop("type", None) or "default"
-    juntos.pop("type", None)
-    base = juntos.pop("rope_theta", None) or config.get("rope_theta")
-    if base is None:
-        raise ErroDePosicao(
-            "O config não diz a base do RoPE.",
-            "Não está em rope_parameters['rope_theta'] (transformers 5) nem em rope_theta (até o 4). "
-            "Supor 10000 daria, sem aviso, um modelo errado.",
-            "Confira o config.json, ou se o modelo usa mesmo RoPE.",
-        )
-    treino = juntos.pop("original_max_position_embeddings", None) or config.get(
-        "original_max_position_embeddings", config.get("max_position_embeddings")
-    )
-    if treino is not None:
-        juntos["original_max_position_embeddings"] = int(treino)
-    return {"rope_type": tipo, "rope_theta": float(base), **juntos}
-
-
-def do_config(config: Mapping[str, Any], d: int, comprimento: int | None = None) -> Escalonamento:
-    """O `Escalonamento` que um `config.json` pede.
-
-    Argumentos:
-        d: dimensão da cabeça.
-        comprimento: posições da sequência; só o tipo dinâmico usa.
-    Levanta:
-        ErroDePosicao: tipo que este laboratório não faz (longrope, proportional…), campo ausente.
-    """
-    p = parametros_do_config(config)
-    tipo, base = p["rope_type"], p["rope_theta"]
-    try:
-        if tipo == "default":
-            return sem_escala(d, base)
-        if tipo == "linear":
-            return linear(d, p["factor"], base)
-        treino = p["original_max_position_embeddings"]
-        if tipo == "dynamic":
-            return ntk_dinamico(d, comprimento or treino, treino, p["factor"], base)
-        if tipo == "yarn":
-            escala = yarn(
-                d,
-                p["factor"],
-                treino,
-                base,
-                beta_rapido=p.get("beta_fast") or 32.0,
-                beta_lento=p.get("beta_slow") or 1.0,
-            )
-            fator = p.get("attention_factor")
-            return escala if fator is None else escala._replace(fator_de_atencao=float(fator))
-        if tipo == "llama3":
-            return llama3(
-                d,
-                p["factor"],
-                treino,
-                base,
-                fator_baixo=p["low_freq_factor"],
-                fator_alto=p["high_freq_factor"],
-            )
-    except KeyError as falta:
-        raise ErroDePosicao(
-            f"O config pede RoPE do tipo {tipo!r} mas não traz o campo {falta}.",
-            "Cada tipo tem os seus campos; versões do transformers lhes deram nomes diferentes.",
-            "Compare o config.json com o do modelo original.",
-        ) from None
+    p = config["rope_parameters"]
+    tipo, base, fator = (p.get(chave) for chave in ("rope_type", "rope_theta", "factor"))
+    treino = p.get("original_max_position_embeddings") or config["max_position_embeddings"]
+    if tipo == "default":
+        return sem_escala(d, base)
+    if tipo == "linear":
+        return linear(d, fator, base)
+    if tipo == "dynamic":
+        return ntk_dinamico(d, treino, treino, fator, base)
+    if tipo == "yarn":
+        betas = p.get("beta_fast") or 32.0, p.get("beta_slow") or 1.0
+        escala = yarn(d, fator, treino, base, beta_rapido=betas[0], beta_lento=betas[1])
+        temperatura = p.get("attention_factor") or escala.fator_de_atencao
+        return escala._replace(fator_de_atencao=temperatura)
+    if tipo == "llama3":
+        pontas = {"fator_baixo": p["low_freq_factor"], "fator_alto": p["high_freq_factor"]}
+        return llama3(d, fator, treino, base, **pontas)
     raise ErroDePosicao(
         f"RoPE do tipo {tipo!r} não está neste laboratório.",
         "Temos default, linear, dynamic, yarn e llama3.",

@@ -31,7 +31,7 @@ class ErroDePosicao(ErroDoUsuario, ValueError):
     """
 
 
-def exigir_par(d: int, nome: str = "d_model") -> None:
+def exigir_par(d: int) -> None:
     """Recusa dimensão ímpar (`ErroDePosicao`).
 
     Cada frequência ocupa duas colunas, o seno e o cosseno do mesmo ângulo. Uma coluna sem par
@@ -39,30 +39,11 @@ def exigir_par(d: int, nome: str = "d_model") -> None:
     """
     if d % 2:
         raise ErroDePosicao(
-            f"{nome} = {d} é ímpar.",
+            f"d = {d} é ímpar.",
             "Cada frequência ocupa duas colunas, o seno e o cosseno do mesmo ângulo; com um número "
             "ímpar sobra uma coluna sem par, e sem o par a posição não pode ser deslocada nem girada.",
-            f"Use {nome}={d - 1 or 4} ou {nome}={d + 1}.",
+            f"Use d={d - 1 or 4} ou d={d + 1}.",
         )
-
-
-def _como_tensor(posicoes: int | Sequence[int] | Tensor) -> Tensor:
-    """Um inteiro n vale por 0, 1, …, n − 1; uma sequência ou um tensor de posições vale por si."""
-    return torch.arange(posicoes) if isinstance(posicoes, int) else torch.as_tensor(posicoes)
-
-
-def posicoes_da_mascara(mascara: Tensor) -> Tensor:
-    """Posição de cada token quando a sequência foi preenchida à esquerda (ou à direita).
-
-    A contagem começa no primeiro token de verdade. Sem isso o mesmo texto, com um preenchimento
-    a mais, recebe outras posições e o modelo responde outra coisa.
-
-    Argumentos:
-        mascara: (B, T) de 0 e 1; 1 marca token de verdade.
-    Devolve:
-        (B, T) int64; o preenchimento à esquerda recebe 0.
-    """
-    return (mascara.long().cumsum(dim=-1) - 1).clamp(min=0)
 
 
 # --------------------------------------------------------------------------- senoides (6.2)
@@ -78,7 +59,7 @@ def frequencias(d: int, base: float = BASE) -> Tensor:
     Levanta:
         ErroDePosicao: `d` ímpar.
     """
-    exigir_par(d, "d")
+    exigir_par(d)
     expoentes = torch.arange(0, d, 2, dtype=torch.float64) / d  # (d/2,)
     return base**-expoentes
 
@@ -119,7 +100,7 @@ def senoides(
     Levanta:
         ErroDePosicao: `d` ímpar.
     """
-    pos = _como_tensor(posicoes)
+    pos = torch.arange(posicoes) if isinstance(posicoes, int) else torch.as_tensor(posicoes)
     omega = frequencias(d, base)  # (d/2,)
     if disposicao == "fairseq":
         omega = base ** -(torch.arange(d // 2, dtype=torch.float64) / (d // 2 - 1))
@@ -150,9 +131,7 @@ def matriz_de_deslocamento(k: int, d: int, base: float = BASE) -> Tensor:
     return torch.block_diag(*blocos)  # (d/2, 2, 2) -> (d, d)
 
 
-def produto_interno_por_distancia(
-    distancias: Sequence[int] | Tensor, d: int, base: float = BASE
-) -> Tensor:
+def produto_interno_por_distancia(distancias: Sequence[int] | Tensor, d: int) -> Tensor:
     """PE(pos) · PE(pos + k) em forma fechada: Σ_i cos(k·ω_i). A posição some, fica a distância.
 
     Argumentos:
@@ -161,12 +140,10 @@ def produto_interno_por_distancia(
         (n,) float64; vale d/2 em k = 0, o quadrado da norma de qualquer PE(pos).
     """
     k = torch.as_tensor(distancias, dtype=torch.float64)
-    return (k.unsqueeze(-1) * frequencias(d, base)).cos().sum(-1)  # (n, d/2) -> (n,)
+    return (k.unsqueeze(-1) * frequencias(d)).cos().sum(-1)  # (n, d/2) -> (n,)
 
 
-def senoides_em(
-    posicoes: Tensor, d: int, dtype: torch.dtype, forma: str = "potencia", base: float = BASE
-) -> Tensor:
+def senoides_em(posicoes: Tensor, d: int, dtype: torch.dtype, forma: str = "potencia") -> Tensor:
     """As senoides como NÃO se deve fazer: tudo, dos expoentes ao ângulo, na precisão pedida.
 
     Existe para medir o estrago de cada precisão e de cada forma de escrever a frequência.
@@ -177,14 +154,12 @@ def senoides_em(
         (T, d) em `dtype`, disposição do artigo. Em float16 posições acima de 65 504 dão NaN:
         o número já não cabe no tipo.
     """
-    omega = frequencias_em(d, dtype, forma, base)
+    omega = frequencias_em(d, dtype, forma)
     angulos = posicoes.to(dtype).unsqueeze(-1) * omega  # (T,) -> (T, d/2)
     return torch.stack((angulos.sin(), angulos.cos()), dim=-1).flatten(-2)  # -> (T, d)
 
 
-def frequencias_em(
-    d: int, dtype: torch.dtype, forma: str = "potencia", base: float = BASE
-) -> Tensor:
+def frequencias_em(d: int, dtype: torch.dtype, forma: str) -> Tensor:
     """As frequências calculadas inteiras em `dtype`, por uma das duas formas (ver `senoides_em`).
 
     Devolve:
@@ -192,8 +167,8 @@ def frequencias_em(
     """
     indices = torch.arange(0, d, 2).to(dtype)
     if forma == "exp_log":
-        return torch.exp(indices * (-math.log(base) / d))
-    return 1 / torch.tensor(base, dtype=dtype) ** (indices / d)
+        return torch.exp(indices * (-math.log(BASE) / d))
+    return 1 / torch.tensor(BASE, dtype=dtype) ** (indices / d)
 
 
 def erro_das_frequencias(d: int, forma: str) -> float:
@@ -207,30 +182,24 @@ def erro_das_frequencias(d: int, forma: str) -> float:
 
 
 class EmbeddingsDeEntrada(nn.Module):
-    """A tabela de consulta da entrada: id -> linha, multiplicada por √d_model se assim se pedir.
+    """A tabela de consulta da entrada: id -> linha, multiplicada por √d_model.
 
     Vaswani et al. (2017), seção 3.4. O fator √d só faz sentido com o início que o acompanha:
     linhas N(0, 1/d), de norma ≈ 1, que saem com norma ≈ √d, da ordem da norma √(d/2) da
     codificação senoidal. Com o N(0, 1) do `nn.Embedding`, o produto sai com norma ≈ d e a posição
-    se afoga. Por isso o desvio-padrão inicial aqui é d^(−1/2) com o fator, e 1 sem ele.
+    se afoga. Por isso o desvio-padrão inicial aqui é d^(−1/2).
 
     Argumentos:
         tamanho_vocabulario: |V|, linhas da tabela.
         d_model: colunas; qualquer inteiro positivo (quem exige par são as senoides).
-        escalar: se multiplica por √d_model.
         desvio_inicial: desvio-padrão das linhas; None escolhe o equilibrado, descrito acima.
     """
 
     def __init__(
-        self,
-        tamanho_vocabulario: int,
-        d_model: int,
-        *,
-        escalar: bool = True,
-        desvio_inicial: float | None = None,
+        self, tamanho_vocabulario: int, d_model: int, *, desvio_inicial: float | None = None
     ):
         super().__init__()
-        self.fator = math.sqrt(d_model) if escalar else 1.0
+        self.fator = math.sqrt(d_model)
         self.tabela = nn.Embedding(tamanho_vocabulario, d_model)
         desvio = 1 / self.fator if desvio_inicial is None else desvio_inicial
         nn.init.normal_(self.tabela.weight, std=desvio)
@@ -269,41 +238,26 @@ class CodificacaoPosicional(nn.Module):
         ErroDePosicao: `d_model` ímpar.
     """
 
-    def __init__(self, d_model: int, max_len: int, dropout: float = 0.1, base: float = BASE):
+    def __init__(self, d_model: int, max_len: int, dropout: float = 0.1):
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.register_buffer(
-            "pe", senoides(max_len, d_model, base), persistent=False
-        )  # (max_len, d)
+        self.register_buffer("pe", senoides(max_len, d_model), persistent=False)  # (max_len, d)
 
-    def forward(self, x: Tensor, posicoes: Tensor | None = None, inicio: int = 0) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """(B, T, d) -> (B, T, d), no mesmo tipo de x.
 
-        Argumentos:
-            posicoes: (T,) ou (B, T) inteiros; None vale inicio, inicio + 1, …
-            inicio: posição do primeiro token, para quem gera em passos com cache.
         Levanta:
-            ErroDePosicao: posição fora de 0 … max_len − 1.
+            ErroDePosicao: mais de max_len tokens.
         """
         max_len, T = len(self.pe), x.shape[-2]
-        pos = torch.arange(inicio, inicio + T) if posicoes is None else posicoes
-        if pos.numel() and int(pos.max()) >= max_len:
+        if max_len < T:
             raise ErroDePosicao(
-                f"A sequência chega à posição {int(pos.max())}, ou seja, pede {int(pos.max()) + 1} "
-                f"posições, e a tabela tem {max_len}.",
+                f"A sequência chega à posição {T - 1}, ou seja, pede {T} posições, e a tabela tem "
+                f"{max_len}.",
                 "A senoide existe para qualquer posição, mas esta tabela foi calculada até max_len.",
-                f"Corte a sequência em {max_len} tokens, ou crie a camada com max_len de "
-                f"{int(pos.max()) + 1} para cima.",
+                f"Corte a sequência em {max_len} tokens, ou crie a camada com max_len de {T} para cima.",
             )
-        if pos.numel() and int(pos.min()) < 0:  # o Python a contaria do fim da tabela, sem avisar
-            raise ErroDePosicao(
-                f"Há posição negativa: {int(pos.min())}.",
-                "As posições contam de 0. Com preenchimento à esquerda, a subtração costuma deixar −1 "
-                "nos tokens de preenchimento.",
-                "Use posicoes_da_mascara(mascara), que dá 0 ao preenchimento.",
-            )
-        pe = self.pe[pos.to(self.pe.device)].to(x.dtype)  # (T,) ou (B, T) -> (T, d) ou (B, T, d)
-        return self.dropout(x + pe)  # (B, T, d) + (T, d): o lote vem por broadcasting
+        return self.dropout(x + self.pe[:T].to(x.dtype))  # (B, T, d) + (T, d): por broadcasting
 
 
 class CamadaDeEntrada(nn.Module):
@@ -312,22 +266,11 @@ class CamadaDeEntrada(nn.Module):
     Argumentos: os de `EmbeddingsDeEntrada` e de `CodificacaoPosicional`.
     """
 
-    def __init__(
-        self,
-        tamanho_vocabulario: int,
-        d_model: int,
-        max_len: int,
-        dropout: float = 0.1,
-        *,
-        escalar: bool = True,
-        desvio_inicial: float | None = None,
-    ):
+    def __init__(self, tamanho_vocabulario: int, d_model: int, max_len: int, dropout: float = 0.1):
         super().__init__()
-        self.embeddings = EmbeddingsDeEntrada(
-            tamanho_vocabulario, d_model, escalar=escalar, desvio_inicial=desvio_inicial
-        )
+        self.embeddings = EmbeddingsDeEntrada(tamanho_vocabulario, d_model)
         self.posicoes = CodificacaoPosicional(d_model, max_len, dropout)
 
-    def forward(self, ids: Tensor, posicoes: Tensor | None = None, inicio: int = 0) -> Tensor:
+    def forward(self, ids: Tensor) -> Tensor:
         """(B, T) inteiros -> (B, T, d). Erros: os das duas partes."""
-        return self.posicoes(self.embeddings(ids), posicoes, inicio)
+        return self.posicoes(self.embeddings(ids))

@@ -98,11 +98,6 @@ class RopeNosso(nn.Module):
         return tabelas(pos, theta.to(x.device), dtype=x.dtype, fator_de_atencao=fator)
 
 
-def dimensao_da_cabeca(config) -> int:
-    """`head_dim`, ou hidden_size / num_attention_heads nos configs que não o trazem."""
-    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-
-
 @contextmanager
 def rope_trocado(
     modelo: nn.Module,
@@ -129,7 +124,11 @@ def rope_trocado(
             "A troca serve aos modelos da família Llama; o GPT-2, por exemplo, soma uma wpe.",
             "Use o SmolLM2: --modelo smollm2.",
         )
-    escala = escala or do_config(modelo.config.to_dict(), dimensao_da_cabeca(modelo.config))
+    if escala is None:
+        c = modelo.config
+        # Nem todo config traz a dimensão da cabeça.
+        d = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
+        escala = do_config(c.to_dict(), d)
 
     def aplicar(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1):
         cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)  # + eixo das cabeças
@@ -163,16 +162,12 @@ def projecoes_permutadas(modelo: nn.Module, para: str = "intercalado") -> Iterat
 
 
 @contextmanager
-def wpe_trocada(modelo: nn.Module, nova: Tensor | float = 0.0) -> Iterator[nn.Module]:
-    """Põe outra coisa na wpe de um GPT-2 (zero, por padrão), e depois desfaz.
-
-    Argumentos:
-        nova: número ou tensor que se estenda a (n, d).
-    """
+def wpe_zerada(modelo: nn.Module) -> Iterator[nn.Module]:
+    """Põe zeros na wpe de um GPT-2, e depois desfaz."""
     wpe = modelo.transformer.wpe
     original = wpe.weight.data
     try:
-        wpe.weight.data = torch.zeros_like(original) + nova
+        wpe.weight.data = torch.zeros_like(original)
         yield modelo
     finally:
         wpe.weight.data = original
@@ -198,7 +193,7 @@ def sem_posicao(
             previsão que vem depois dele.
     """
     tem_wpe = hasattr(getattr(modelo, "transformer", None), "wpe")
-    tirar = wpe_trocada(modelo) if tem_wpe else rope_trocado(modelo, parado=True)
+    tirar = wpe_zerada(modelo) if tem_wpe else rope_trocado(modelo, parado=True)
 
     def entre_as_ordens() -> float:
         p, q = (ler(modelo, frase).log_probs[-1].exp() for frase in frases)  # 2 de (V,)

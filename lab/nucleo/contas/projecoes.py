@@ -159,11 +159,15 @@ def postos(D: np.ndarray) -> np.ndarray:
     return rankdata(sem_gemeos, method="ordinal", axis=1).astype(int) - 1
 
 
+def _perto(D: np.ndarray, k: int) -> np.ndarray:
+    # (n, n) -> (n, n): j está entre os k vizinhos de i?
+    r = postos(D)
+    return (r >= 1) & (r <= k)
+
+
 def sobreposicao(D_alto: np.ndarray, D_baixo: np.ndarray, k: int) -> float:
     """A fração dos k vizinhos verdadeiros que continuam entre os k do desenho, em média."""
-    a, b = postos(D_alto), postos(D_baixo)
-    comuns = ((a >= 1) & (a <= k) & (b >= 1) & (b <= k)).sum(1)  # (n,)
-    return float(comuns.mean() / k)
+    return float((_perto(D_alto, k) & _perto(D_baixo, k)).sum(1).mean() / k)
 
 
 def correlacao(D_alto: np.ndarray, D_baixo: np.ndarray) -> float:
@@ -174,9 +178,7 @@ def correlacao(D_alto: np.ndarray, D_baixo: np.ndarray) -> float:
 
 def pureza(D: np.ndarray, rotulos: np.ndarray, k: int) -> float:
     """Dos k vizinhos de cada ponto com grupo, a fração que é do mesmo grupo. rotulo −1: sem grupo."""
-    r = postos(D)
-    perto = (r >= 1) & (r <= k)
-    iguais = (rotulos[:, None] == rotulos[None, :]) & perto
+    iguais = (rotulos[:, None] == rotulos[None, :]) & _perto(D, k)
     return float(iguais[rotulos >= 0].sum(1).mean() / k)
 
 
@@ -185,10 +187,8 @@ def pureza_ao_acaso(
 ) -> np.ndarray:
     """(vezes,): a mesma pureza com os rótulos embaralhados, o desenho parado."""
     sorteio = np.random.default_rng(semente)
-    r = postos(D)
-    perto = (r >= 1) & (r <= k)
     mistos = np.stack([sorteio.permutation(rotulos) for _ in range(vezes)])  # (v, n)
-    iguais = (mistos[:, :, None] == mistos[:, None, :]) & perto  # (v, n, n)
+    iguais = (mistos[:, :, None] == mistos[:, None, :]) & _perto(D, k)  # (v, n, n)
     com_grupo = mistos >= 0
     return (iguais.sum(2) * com_grupo).sum(1) / com_grupo.sum(1) / k
 

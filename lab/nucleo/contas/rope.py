@@ -22,8 +22,6 @@ from torch import Tensor
 
 from nucleo.contas.posicoes import BASE, frequencias
 
-PAREAMENTOS = ("intercalado", "metades")
-
 
 def tabelas(
     posicoes: int | Sequence[int] | Tensor,
@@ -136,9 +134,7 @@ def permutar_projecao(peso: Tensor, n_cabecas: int, para: str) -> Tensor:
 # --------------------------------------------------------------------------- o que se mede
 
 
-def decaimento(
-    distancias: Sequence[int] | Tensor, d: int, base: float = BASE
-) -> tuple[Tensor, Tensor]:
+def decaimento(distancias: Sequence[int] | Tensor, d: int) -> tuple[Tensor, Tensor]:
     """Como q · k cai com a distância, de dois modos.
 
     Devolve:
@@ -148,6 +144,6 @@ def decaimento(
           |S_j| = |Σ_(i<j) e^(i·k·θ_i)| sobre j = 1…d/2. É teto: o valor de verdade oscila embaixo.
     """
     k = torch.as_tensor(distancias, dtype=torch.float64)
-    angulos = k.unsqueeze(-1) * frequencias(d, base)  # (n,) -> (n, d/2)
+    angulos = k.unsqueeze(-1) * frequencias(d)  # (n,) -> (n, d/2)
     somas = torch.polar(torch.ones_like(angulos), angulos).cumsum(-1)  # S_1 … S_(d/2)
     return angulos.cos().mean(-1), somas.abs().mean(-1)  # (n, d/2) -> (n,), (n,)

@@ -49,18 +49,13 @@ def mais_altos(notas: np.ndarray, k: int, excluir: tuple[int, ...] = ()) -> np.n
     """Os ids das k maiores notas, da maior para a menor, empates pelo menor id. (V,) -> (k,)
 
     `excluir` tira ids do páreo. Se k passar do que sobra, devolve o que há.
-    Erros: `ValueError` se k < 1.
     """
-    if k < 1:
-        raise ValueError(f"k precisa ser pelo menos 1, e veio {k}")
     fora = set(excluir)
     if fora:
         # Pedir uns lugares a mais e riscar os excluídos dispensa copiar as notas.
         lista = mais_altos(notas, k + len(fora))
         return np.array([i for i in lista.tolist() if i not in fora][:k], dtype=np.int64)
     k = min(k, notas.size)
-    if not k:
-        return np.empty(0, dtype=np.int64)
     # A k-ésima nota serve de corte; quem empata com ela ainda disputa pelo id. Achá-la entre os
     # máximos de grupos de 64 basta para um corte por baixo, e deixa quase ninguém para ordenar.
     grupo = 64 if notas.size > 128 * k else 1
@@ -82,63 +77,6 @@ def vizinhos(
     """[(id, cosseno)] das k linhas mais próximas do vetor, da mais próxima em diante."""
     notas = cossenos(tabela, vetor, normas)  # (V, d), (d,) -> (V,)
     return [(int(i), float(notas[i])) for i in mais_altos(notas, k, excluir)]
-
-
-_CONSULTAS, _LINHAS, _GRUPO = 1024, 8192, 64  # um azulejo: tantas consultas contra tantas linhas
-
-
-def muitos_vizinhos(
-    tabela: np.ndarray, consultas: np.ndarray, k: int, normas: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Os k vizinhos de muitas consultas de uma vez: (n, d) -> ids (n, k) e cossenos (n, k).
-
-    Em azulejos de linhas × consultas: o produto de matrizes lê a tabela uma vez para muitas
-    consultas, e de cada azulejo só passa adiante quem ainda pode vencer. Erros: `ValueError` se k < 1.
-    """
-    if k < 1:
-        raise ValueError(f"k precisa ser pelo menos 1, e veio {k}")
-    k = min(k, len(tabela))
-    ids = np.empty((len(consultas), k), dtype=np.int64)
-    notas = np.empty(ids.shape, dtype=np.float32)
-    inversos = (1 / np.where(normas > 0, normas, 1)).astype(np.float32)  # (V,)
-    for i in range(0, len(consultas), _CONSULTAS):
-        q = consultas[i : i + _CONSULTAS].astype(np.float32, copy=False)  # (b, d)
-        tamanhos = np.sqrt(np.einsum("bd,bd->b", q, q))[:, None]
-        ids[i : i + len(q)], altas = _melhores(tabela, q, k, inversos)
-        notas[i : i + len(q)] = altas / np.where(tamanhos > 0, tamanhos, 1)
-    return ids, notas
-
-
-def _melhores(
-    tabela: np.ndarray, q: np.ndarray, k: int, inversos: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    # (V, d), (b, d) -> ids (b, k) e notas (b, k). De cada grupo de 64 linhas guarda-se a nota máxima:
-    # a k-ésima maior nota nunca fica abaixo do k-ésimo maior máximo, e quase todo grupo cai aí.
-    b, V, coluna = len(q), len(tabela), np.ascontiguousarray(q.T)
-    azulejo = np.empty((_LINHAS, b), dtype=np.float32)
-    grupos = azulejo.reshape(-1, _GRUPO, b)  # (8192, b) -> (128, 64, b), a mesma memória
-    maiores = np.full((k, b), -np.inf, dtype=np.float32)  # os k maiores máximos até aqui
-    passaram = []  # (consulta, id, nota) de quem ficou na peneira
-    for j in range(0, V, _LINHAS):
-        linhas = tabela[j : j + _LINHAS]  # (c, d)
-        np.matmul(linhas, coluna, out=azulejo[: len(linhas)])  # (c, d) @ (d, b) -> (c, b)
-        azulejo[: len(linhas)] *= inversos[j : j + _LINHAS, None]
-        azulejo[len(linhas) :] = -np.inf  # o que sobra do último azulejo não disputa
-        maximos = grupos.max(1)  # (128, 64, b) -> (128, b)
-        # (k + 128, b) -> (k, b)
-        maiores = np.partition(np.concatenate([maiores, maximos]), -k, axis=0)[-k:]
-        corte = maiores.min(0)  # (b,)
-        grupo, qual = np.nonzero(maximos >= corte)  # (g,), (g,)
-        notas = grupos[grupo, :, qual]  # (g, 64)
-        par, lugar = np.nonzero(notas >= corte[qual][:, None])
-        passaram.append((qual[par], j + grupo[par] * _GRUPO + lugar, notas[par, lugar]))
-    qual, ids, notas = (np.concatenate(x) for x in zip(*passaram, strict=True))
-    # O corte subiu desde os primeiros azulejos; e onde ele ainda é −∞ há linhas que não existem.
-    ficam = np.flatnonzero((notas >= maiores.min(0)[qual]) & (ids < V))
-    ordem = ficam[np.lexsort((ids[ficam], -notas[ficam], qual[ficam]))]  # empates pelo menor id
-    inicio = np.searchsorted(qual[ordem], np.arange(b))  # (b,): onde começa cada consulta
-    ordem = ordem[inicio[:, None] + np.arange(k)]  # -> (b, k): as k primeiras de cada uma
-    return ids[ordem], notas[ordem]
 
 
 def vetor_da_analogia(
@@ -185,41 +123,30 @@ def avaliar_analogias(
 def avaliar_protocolos(
     tabela: np.ndarray, normas: np.ndarray, perguntas: np.ndarray, protocolos: tuple[bool, ...]
 ) -> list[Acertos]:
-    """`avaliar_analogias` em vários protocolos (normalizar?), com um produto só para todos.
+    """`avaliar_analogias` em mais de um protocolo (normalizar?), com um produto só para todos.
 
     Normalizar divide a linha de u pela norma; dividir o produto u·w, já feito, dá no mesmo. Em
     blocos de perguntas (uma categoria repete as mesmas palavras), para as notas não ocuparem
     tanto quanto a tabela.
     """
-    feitos: list[list[Acertos]] = [[] for _ in protocolos]
+    # Primeiro o protocolo cru: depois as notas são normalizadas, no lugar e uma vez só.
+    feitos: dict[bool, list] = {normalizar: [] for normalizar in sorted(protocolos)}
     divisores = np.where(normas > 0, normas, 1)  # (V,)
-    for i in range(0, len(perguntas), 2000):
+    for i in range(0, max(len(perguntas), 1), 2000):
         bloco = perguntas[i : i + 2000]
         unicas, onde = np.unique(bloco[:, :3], return_inverse=True)  # (n, 3) -> (u,), (n, 3)
         notas = tabela[unicas].astype(np.float32) @ tabela.T  # (u, d) @ (d, V) -> (u, V)
         notas /= divisores
-        # Primeiro os protocolos crus: depois as notas são normalizadas, no lugar e uma vez só.
-        for normalizar in sorted(set(protocolos)):
+        for normalizar, partes in feitos.items():
             if normalizar:
                 notas /= divisores[unicas][:, None]
-            resposta = _responder(notas, onde.reshape(-1, 3), bloco)
-            for partes, qual in zip(feitos, protocolos, strict=True):
-                if qual == normalizar:
-                    partes.append(resposta)
-    vazio = np.empty(0, dtype=np.int64)
-    return [
-        Acertos(
-            np.concatenate([vazio, *(p.livre for p in partes)]),
-            np.concatenate([vazio, *(p.sem_entradas for p in partes)]),
-        )
-        for partes in feitos
-    ]
+            partes.append(_responder(notas, onde.reshape(-1, 3), bloco))
+    return [Acertos(*np.concatenate(feitos[p], axis=1)) for p in protocolos]  # (2, n) cada
 
 
-def _responder(notas: np.ndarray, onde: np.ndarray, perguntas: np.ndarray) -> Acertos:
-    # notas (u, V); onde (n, 3): que linhas de notas cada pergunta soma.
-    livre = np.empty(len(perguntas), dtype=np.int64)
-    sem = np.empty(len(perguntas), dtype=np.int64)
+def _responder(notas: np.ndarray, onde: np.ndarray, perguntas: np.ndarray) -> np.ndarray:
+    # notas (u, V); onde (n, 3): que linhas de notas cada pergunta soma. -> (2, n), os de `Acertos`
+    livre, sem = respostas = np.empty((2, len(perguntas)), dtype=np.int64)
     passo = np.empty(notas.shape[1], dtype=np.float32)  # nota de b − nota de a, (V,)
     buffer = np.empty_like(passo)
     par = None
@@ -239,7 +166,7 @@ def _responder(notas: np.ndarray, onde: np.ndarray, perguntas: np.ndarray) -> Ac
             da_vez = entradas[delas == alta].min()
             melhor = min(melhor, da_vez) if alta == buffer[melhor] else da_vez
         livre[n] = melhor
-    return Acertos(livre, sem)
+    return respostas
 
 
 def deslocamentos(tabela: np.ndarray, pares: np.ndarray) -> np.ndarray:
@@ -251,12 +178,9 @@ def alinhamento(desvios: np.ndarray) -> np.ndarray:
     """O cosseno de cada desvio com a média dos OUTROS. (n, d) -> (n,)
 
     Deixar o próprio par de fora importa: incluído, ele aponta um pouco para si mesmo e
-    qualquer conjunto de pares pareceria ter uma direção. Erros: `ValueError` se n < 2.
+    qualquer conjunto de pares pareceria ter uma direção.
     """
-    n = len(desvios)
-    if n < 2:
-        raise ValueError("são precisos pelo menos 2 pares para comparar cada um com os outros")
-    outros = (desvios.sum(0) - desvios) / (n - 1)  # (n, d)
+    outros = (desvios.sum(0) - desvios) / (len(desvios) - 1)  # (n, d)
     return np.array([cosseno(x, m) for x, m in zip(desvios, outros, strict=True)])  # (n,)
 
 

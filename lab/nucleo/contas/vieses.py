@@ -47,13 +47,7 @@ def vies_alibi(n_cabecas: int, T: int) -> Tensor:
     return (inclinacoes_alibi(n_cabecas)[:, None, None] * passado).float()  # -> (H, T, T)
 
 
-def balde_t5(
-    distancia: Tensor,
-    *,
-    bidirecional: bool = False,
-    n_baldes: int = 32,
-    distancia_maxima: int = 128,
-) -> Tensor:
+def balde_t5(distancia: Tensor, n_baldes: int = 32, distancia_maxima: int = 128) -> Tensor:
     """A faixa ("balde") de cada distância: exata perto, logarítmica longe.
 
     Raffel et al. (2020), seção 2.1. Metade dos baldes é uma distância cada; a outra metade cobre,
@@ -61,20 +55,17 @@ def balde_t5(
     o T5 aceita sequências mais longas: nenhuma distância fica sem balde.
 
     Argumentos:
-        distancia: inteiros, posição da chave − posição da consulta (negativa é passado).
-        bidirecional: se o futuro tem os seus baldes (metade deles); senão ele vale o balde 0.
+        distancia: inteiros, posição da chave − posição da consulta (negativa é passado; o futuro,
+            que a máscara causal apaga, vale o balde 0).
     Devolve:
         int64 da mesma forma, de 0 a n_baldes − 1.
     """
-    lados = 2 if bidirecional else 1
-    exatos = n_baldes // lados // 2
-    por_lado = n_baldes // lados
-    futuro = (distancia > 0).long() * por_lado if bidirecional else 0
-    longe = distancia.abs() if bidirecional else (-distancia).clamp(min=0)
+    exatos = n_baldes // 2
+    longe = (-distancia).clamp(min=0)
     # float32, como no código dos autores: nas fronteiras exatas o arredondamento decide o balde.
     escala = torch.log(longe.clamp(min=1).float() / exatos) / math.log(distancia_maxima / exatos)
-    logaritmico = (exatos + (escala * (por_lado - exatos)).long()).clamp(max=por_lado - 1)
-    return futuro + torch.where(longe < exatos, longe, logaritmico)
+    logaritmico = (exatos + (escala * (n_baldes - exatos)).long()).clamp(max=n_baldes - 1)
+    return torch.where(longe < exatos, longe, logaritmico)
 
 
 class Esquema(NamedTuple):

@@ -673,7 +673,7 @@ def tamanhos(contas: dict[str, dict[str, int]]) -> tuple[Quadro, list[Conferenci
     for t in TAMANHOS.values():
         conta, a_mao = contas[t.nome], arquitetura.formula(t)
         total, bytes_ = sum(conta.values()), 4 * (conta["wte"] + conta["wpe"])
-        maior, _forma = arquitetura.maior_matriz(t)
+        maior = arquitetura.maior_matriz(t)
         linhas.append(
             [t.nome, t.n_layer, t.n_embd, total, conta["wte"], conta["wte"] / total]
             + [maior, conta["MLP: c_fc"] // t.n_layer, bytes_ / 1e6, bytes_ / 2**20]

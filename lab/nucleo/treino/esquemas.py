@@ -140,20 +140,9 @@ class Corpo(nn.Module):
 
 
 class ModeloDeEsquema(nn.Module):
-    """Modelo de linguagem com um dos seis esquemas; a matriz de saída é a de entrada.
+    """Modelo de linguagem com um dos `ESQUEMAS`; a matriz de saída é a de entrada."""
 
-    Levanta:
-        ErroDePosicao: esquema desconhecido.
-    """
-
-    def __init__(self, esquema: str, medidas: Medidas | None = None, semente: int = 0):
-        m = medidas or Medidas()
-        if esquema not in ESQUEMAS:
-            raise ErroDePosicao(
-                f"Não conheço o esquema {esquema!r}.",
-                "São os seis jeitos de dar posição ao modelo que a lição compara.",
-                f"Escolha um destes: {', '.join(ESQUEMAS)}.",
-            )
+    def __init__(self, esquema: str, m: Medidas, semente: int = 0):
         super().__init__()
         torch.manual_seed(semente)
         self.transformer = Corpo(esquema, m)

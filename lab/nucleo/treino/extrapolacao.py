@@ -81,31 +81,13 @@ def guardar(modelo: ModeloDeEsquema, semente: int, pasta: Path = PASTA) -> Path:
 
 
 def abrir(esquema: str, semente: int, pasta: Path = PASTA) -> ModeloDeEsquema:
-    """O modelo do arquivo, em float32 e `eval()`.
-
-    Levanta:
-        ErroDoUsuario: o arquivo não existe, ou é de um modelo de outras medidas.
-    """
+    """O modelo do arquivo (um dos `presentes`), em float32 e `eval()`."""
     from safetensors.torch import load_file
 
-    onde = arquivo(esquema, semente, pasta)
-    if not onde.is_file():
-        raise ErroDoUsuario(
-            f"Falta o modelo {esquema}, semente {semente}.",
-            f"Ele ficaria em {onde.name}, em data/extrapolacao.",
-            f"Treine-o:  python lab/06_extrapolacao.py --corpus PASTA --treinar {esquema}",
-        )
     modelo = ModeloDeEsquema(esquema, MEDIDAS, semente)
-    pesos = descomprimir(load_file(onde))
+    pesos = descomprimir(load_file(arquivo(esquema, semente, pasta)))
     pesos["lm_head.weight"] = pesos["transformer.entrada.tabela.weight"]  # guardada uma vez só
-    try:
-        modelo.load_state_dict(pesos)
-    except RuntimeError as erro:
-        raise ErroDoUsuario(
-            f"O arquivo {onde.name} não é deste modelo.",
-            f"Os pesos não combinam: {str(erro).splitlines()[-1].strip()}",
-            f"Treine de novo:  python lab/06_extrapolacao.py --corpus PASTA --treinar {esquema}",
-        ) from None
+    modelo.load_state_dict(pesos)
     return modelo.eval()
 
 

@@ -7,7 +7,6 @@ de `resultados.json`: nenhum número dele foi digitado.
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -26,37 +25,19 @@ PALAVRAS = ("rei", "rainha", "homem", "mulher", "olhos", "pai", "noite", "gato")
 COMECO = "Uma noite destas,"
 
 
+_CAMPOS = {"passo": np.int64, "tokens": np.int64, "perda_treino": float, "perda_validacao": float}
+
+
 def gravar_fotos(destino: str | Path, fotos: list[dict]) -> None:
     """Guarda os retratos da wpe: passo, tokens, perdas e a matriz em float16 de cada um."""
-    nulo = float("nan")
+    # Sem perda de treino (antes do primeiro passo) o numpy guarda NaN.
+    colunas = {nome: np.array([f[nome] for f in fotos], tipo) for nome, tipo in _CAMPOS.items()}
     with open(destino, "wb") as arquivo:
-        np.savez_compressed(
-            arquivo,
-            passo=np.array([f["passo"] for f in fotos], dtype=np.int64),
-            tokens=np.array([f["tokens"] for f in fotos], dtype=np.int64),
-            perda_treino=np.array([f["perda_treino"] or nulo for f in fotos], dtype=np.float64),
-            perda_validacao=np.array([f["perda_validacao"] for f in fotos], dtype=np.float64),
-            wpe=np.stack([f["wpe"] for f in fotos]),  # (k, n, d)
-        )
+        np.savez_compressed(arquivo, **colunas, wpe=np.stack([f["wpe"] for f in fotos]))
 
 
-def ler_fotos(origem: str | Path) -> list[dict]:
-    """Os retratos da wpe ao longo do treino, do primeiro ao último; a wpe volta em float32."""
-    with np.load(origem) as dados:
-        return [
-            {
-                "passo": int(dados["passo"][i]),
-                "tokens": int(dados["tokens"][i]),
-                "perda_treino": float(dados["perda_treino"][i]),
-                "perda_validacao": float(dados["perda_validacao"][i]),
-                "wpe": wpe.astype(np.float32),
-            }
-            for i, wpe in enumerate(dados["wpe"])
-        ]
-
-
-def _do_repositorio(nome: str) -> Path:
-    arquivo = PASTA / nome
+def _achar(nome: str, pasta: Path = PASTA) -> Path:
+    arquivo = pasta / nome
     if not arquivo.is_file():
         raise ErroDoUsuario(
             f"Falta o arquivo data/mini/{nome}.",
@@ -66,14 +47,21 @@ def _do_repositorio(nome: str) -> Path:
     return arquivo
 
 
-def fotos() -> list[dict]:
-    """Os retratos da wpe do mini que vêm no repositório. Erros: `ErroDoUsuario` se faltarem."""
-    return ler_fotos(_do_repositorio(FOTOS))
+def fotos(pasta: Path = PASTA) -> list[dict]:
+    """Os retratos da wpe ao longo do treino, do primeiro ao último; a wpe volta em float32.
+
+    Erros: `ErroDoUsuario` se faltarem.
+    """
+    with np.load(_achar(FOTOS, pasta)) as dados:
+        colunas = [dados[nome].tolist() for nome in _CAMPOS]
+        wpes = dados["wpe"].astype(np.float32)  # (k, n, d)
+    nomes = [*_CAMPOS, "wpe"]
+    return [dict(zip(nomes, foto, strict=True)) for foto in zip(*colunas, wpes, strict=True)]
 
 
 def resultados() -> dict:
     """O que se mediu do mini quando ele foi feito (`resultados.json`)."""
-    return json.loads(_do_repositorio(RESULTADOS).read_text(encoding="utf-8"))
+    return json.loads(_achar(RESULTADOS).read_text(encoding="utf-8"))
 
 
 def recem_nascido():
@@ -151,11 +139,6 @@ def medir(modelo, tokenizer, fita: np.ndarray, fita_validacao: np.ndarray, recei
         "texto": gerar(modelo, tokenizer),
         "receita": receita,
     }
-
-
-def versoes() -> dict[str, str]:
-    """As versões que pesam no resultado."""
-    return {p: version(p).split("+")[0] for p in ("torch", "transformers", "tokenizers")}
 
 
 def leiame(r: dict) -> str:

@@ -72,11 +72,11 @@ class KneserNey:
         onde = np.minimum(np.searchsorted(unicas, chave), len(unicas) - 1)
         return onde, unicas[onde] == chave
 
-    def _id_do_contexto(self, colunas: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """O id do contexto (colunas, da mais antiga à mais nova) e se ele foi visto no treino."""
-        atual = np.zeros(len(colunas[0]), dtype=np.int64)
-        visto = np.ones(len(colunas[0]), dtype=bool)
-        for k, coluna in enumerate(colunas, start=1):
+    def _id_do_contexto(self, contextos: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """O id de cada contexto (linha; o vazio é o 0), e se ele foi visto no treino."""
+        atual = np.zeros(len(contextos), dtype=np.int64)
+        visto = np.ones(len(contextos), dtype=bool)
+        for k, coluna in enumerate(contextos.T, start=1):
             atual, achou = self._achar(k, atual * self.vocabulario + coluna)
             visto &= achou
         return atual, visto
@@ -90,12 +90,8 @@ class KneserNey:
         tokens = np.asarray(tokens, dtype=np.int64)
         p = np.full(len(tokens), 1.0 / self.vocabulario)
         for k in range(1, min(self.ordem, contextos.shape[1] + 1) + 1):
-            if k == 1:
-                contexto = np.zeros(len(tokens), dtype=np.int64)
-                visto = np.ones(len(tokens), dtype=bool)
-            else:
-                recentes = contextos[:, contextos.shape[1] - (k - 1) :]  # (n, k-1)
-                contexto, visto = self._id_do_contexto(list(recentes.T))
+            recentes = contextos[:, contextos.shape[1] - (k - 1) :]  # (n, k-1)
+            contexto, visto = self._id_do_contexto(recentes)
             total = np.where(visto, self._total[k - 1][contexto], 0.0)
             onde, achou = self._achar(k, contexto * self.vocabulario + tokens)
             contado = np.where(achou & visto, self._numerador[k - 1][onde], 0.0)
@@ -117,11 +113,8 @@ class KneserNey:
         if janela is None:
             pedacos, primeiro = fita[None], 1
         else:
-            inteiros = len(fita) // janela
-            pedacos, primeiro = (
-                fita[: inteiros * janela].reshape(-1, janela),
-                0,
-            )  # (pedaços, janela)
+            inteiros = len(fita) // janela * janela
+            pedacos, primeiro = fita[:inteiros].reshape(-1, janela), 0  # -> (pedaços, janela)
         logs = []
         for i in range(primeiro, min(n, pedacos.shape[1])):  # o começo tem contexto mais curto
             logs.append(np.log(self.probabilidades(pedacos[:, :i], pedacos[:, i])))

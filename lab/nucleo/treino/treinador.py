@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
+from scipy.spatial.distance import pdist
+from scipy.stats import spearmanr
 
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.contas import tabela_posicoes
@@ -324,15 +326,6 @@ class Passo:
     tokens_por_s: float
 
 
-def matrizes_dos_blocos(modelo) -> list[torch.Tensor]:
-    """As matrizes de dentro dos blocos, as que o Muon treina: têm o número da camada no nome."""
-    return [
-        p
-        for nome, p in modelo.named_parameters()
-        if p.ndim == 2 and any(parte.isdecimal() for parte in nome.split("."))
-    ]
-
-
 def grupos_de_parametros(modelo, decaimento: float, menos: Sequence = ()) -> list[dict]:
     """Os parâmetros em dois grupos: matrizes, que decaem; wpe, normas e vieses, que não.
 
@@ -367,7 +360,11 @@ class Treino:
         self.modelo, self.receita = modelo, receita
         self.fita = torch.from_numpy(np.ascontiguousarray(fita).astype(np.int64))
         self.passo = 0
-        do_muon = matrizes_dos_blocos(modelo) if receita.muon else []
+        # Do Muon são as matrizes de dentro dos blocos: têm o número da camada no nome.
+        camada, nomeados = re.compile(r"\.\d+\."), modelo.named_parameters()
+        do_muon = [
+            p for nome, p in nomeados if receita.muon and p.ndim == 2 and camada.search(nome)
+        ]
         adamw = torch.optim.AdamW(
             grupos_de_parametros(modelo, receita.decaimento, menos=do_muon),
             lr=receita.taxa,
@@ -450,21 +447,19 @@ def perda_media(
     treinando = modelo.training
     modelo.eval()
     fita_t = torch.from_numpy(np.ascontiguousarray(fita).astype(np.int64))
-    inicios = list(range(0, len(fita_t) - 1, contexto))
-    if janelas is not None and janelas < len(inicios):
-        inteiras = [i for i in inicios if i + contexto < len(fita_t)]
+    contexto = min(contexto, len(fita) - 1)
+    inteiras = fita_t.unfold(0, contexto + 1, contexto)  # (n,) -> (m, contexto + 1)
+    pedacos = [*inteiras.split(lote), fita_t[None, len(inteiras) * contexto :]]  # e o que sobra
+    if janelas is not None and janelas <= len(inteiras):
         salto = len(inteiras) / janelas
-        inicios = [inteiras[int(k * salto)] for k in range(janelas)]
+        pedacos = inteiras[[int(k * salto) for k in range(janelas)]].split(lote)
     soma, n = 0.0, 0
-    cheias = [i for i in inicios if i + contexto < len(fita_t)]
-    pedacos = [cheias[k : k + lote] for k in range(0, len(cheias), lote)]
-    pedacos += [[i] for i in inicios if i + contexto >= len(fita_t)]
     with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
         for pedaco in pedacos:
-            x = torch.stack([fita_t[i : i + contexto + 1] for i in pedaco])
-            valor = perda(modelo, x[:, :-1], x[:, 1:].contiguous())
-            soma += float(valor) * (x.numel() - len(pedaco))
-            n += x.numel() - len(pedaco)
+            x, y = pedaco[:, :-1], pedaco[:, 1:].contiguous()  # (b, L + 1) -> 2 de (b, L)
+            if y.numel():
+                soma += float(perda(modelo, x, y)) * y.numel()
+                n += y.numel()
     modelo.train(treinando)
     return soma / n
 
@@ -590,11 +585,6 @@ def semelhanca_de_geometria(a, b) -> float:
     pares em `b` (com a linha média retirada). Não depende da base: girar uma delas não muda nada,
     e por isso serve para comparar modelos treinados à parte.
     """
-    postos = []
-    for m in (a, b):
-        m = np.asarray(m, dtype=np.float64)
-        m = m - m.mean(axis=0)
-        m = m / np.linalg.norm(m, axis=1, keepdims=True)
-        cossenos = (m @ m.T)[np.triu_indices(len(m), k=1)]  # (n, d) -> (n(n-1)/2,)
-        postos.append(cossenos.argsort(kind="stable").argsort(kind="stable"))
-    return float(np.corrcoef(postos[0], postos[1])[0, 1])
+    centradas = (tabela_posicoes.centrar(np.asarray(m, dtype=np.float64)) for m in (a, b))
+    pares = (pdist(m, "cosine") for m in centradas)  # (n, d) -> (n(n-1)/2,)
+    return float(spearmanr(*pares)[0])

@@ -1,4 +1,4 @@
-"""De onde vêm os números que julgam as afirmações: as lições que os medem e, para o resto, as medidas daqui.
+"""O registro das medidas, e de onde vem cada número que julga uma afirmação: de uma lição ou de uma delas.
 
 Cada número diz de quem é (o modelo) e de onde veio: medido agora, lido de outputs/, da referência
 guardada, medido antes por nós num modelo que não está aqui, ou publicado por outros. O que uma lição
@@ -109,14 +109,18 @@ class Contexto:
         chave = json.dumps([nome, argumentos, onde], sort_keys=True)
         if chave not in self._feitas:
             r = MEDIDAS[nome]
-            valores = r.funcao(self, **argumentos)
+            # Números do numpy e do torch viram os do Python: as regras e o JSON não sabem deles.
+            valores = {
+                nome: v.tolist() if hasattr(v, "tolist") else v
+                for nome, v in r.funcao(self, **argumentos).items()
+            }
             quem = r.modelo.format(**argumentos) or (
                 self.dono.nome if onde == "com wpe" else self.modelo.nome
             )
             if onde == "nenhum" and not r.modelo:
                 quem = "—"
             fonte = r.fonte if r.origem in (GUARDADO, PUBLICADO) else f"nucleo: {nome}"
-            self._feitas[chave] = Achado(_simples(valores), quem, r.origem, fonte)
+            self._feitas[chave] = Achado(valores, quem, r.origem, fonte)
         return self._feitas[chave]
 
     def ler_resultados(self, pedidos: dict, onde: str) -> Achado:
@@ -149,11 +153,3 @@ def juntar(achados: list[Achado]) -> Achado:
         " / ".join(dict.fromkeys(a.origem for a in achados)),
         "; ".join(dict.fromkeys(a.fonte for a in achados)),
     )
-
-
-def _simples(valores: dict) -> dict:
-    # Números do numpy e do torch viram os do Python: as regras e o JSON não precisam saber deles.
-    return {
-        k: v.tolist() if hasattr(v, "tolist") else v.item() if hasattr(v, "item") else v
-        for k, v in valores.items()
-    }
