@@ -29,7 +29,7 @@ def tarefas(apostila: int) -> tuple[Tarefa, ...]:
     feitas = []
     for texto in _textos("tarefa", apostila):
         conta = contas[texto["id"]]
-        enganos = tuple(Engano(**e, imita=conta.imitam[e["id"]]) for e in texto.pop("engano"))
+        enganos = tuple(Engano(**e, imita=conta.imita(e["id"])) for e in texto.pop("engano"))
         feitas.append(
             Tarefa(
                 **texto, apostila=apostila, esperado=conta.esperado, casos=conta.casos,
