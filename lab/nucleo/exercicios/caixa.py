@@ -13,6 +13,7 @@ import queue
 import secrets
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -63,7 +64,6 @@ class Caixa:
     isolada: bool = False
     prefixo: tuple[str, ...] = ()
     paredes: tuple[str, ...] = ()
-    python: str = sys.executable
 
     @classmethod
     def fechada(cls, limites: Limites | None = None, sem: tuple[str, ...] = ()) -> "Caixa":
@@ -116,46 +116,42 @@ def comando_de_espacos() -> tuple[str, ...]:
     return tuple(comando) if feito.returncode == 0 else ()
 
 
+# Cada garantia: as paredes que a dão (basta uma), e o que dizer a quem não tem nenhuma.
+_GARANTIAS = {
+    "sem rede": ({"espacos", "seccomp"}, "a rede NÃO é negada neste sistema"),
+    "sem ler nem escrever fora da pasta temporária": (
+        {"landlock"},
+        "a leitura e a escrita fora da pasta temporária NÃO são negadas neste sistema",
+    ),
+    "sem abrir processos além do limite": (
+        {"seccomp", "processos"},
+        "o número de processos NÃO é limitado neste sistema",
+    ),
+    "nada sobra rodando": (
+        {"espacos", "linux"},
+        "um processo que se solte do grupo pode sobrar rodando: confira",
+    ),
+    "sem alcançar os seus outros processos": (
+        {"espacos", "sinais"},
+        "um programa de má-fé pode encerrar processos seus (até este)",
+    ),
+    "memória limitada": ({"memoria"}, "a memória NÃO é limitada neste sistema"),
+    "tamanho de arquivo limitado": (
+        {"arquivo"},
+        "o tamanho de arquivo NÃO é limitado neste sistema",
+    ),
+}
+
+
 def o_que_protege(levantadas: list[str]) -> tuple[list[str], list[str]]:
     """(o que a caixa garante neste sistema, o que ela NÃO garante), em frases."""
-    tem = set(levantadas)
+    tem = {*levantadas, sys.platform}
     garante = [
         "processo à parte, com tempo e tamanho de resposta limitados",
         "ambiente sem as suas variáveis",
+        *(sim for sim, (paredes, _) in _GARANTIAS.items() if paredes & tem),
     ]
-    falta = []
-
-    def uma(condicao, sim, nao):
-        (garante if condicao else falta).append(sim if condicao else nao)
-
-    uma({"espacos", "seccomp"} & tem, "sem rede", "a rede NÃO é negada neste sistema")
-    uma(
-        "landlock" in tem,
-        "sem ler nem escrever fora da pasta temporária",
-        "a leitura e a escrita fora da pasta temporária NÃO são negadas neste sistema",
-    )
-    uma(
-        {"seccomp", "processos"} & tem,
-        "sem abrir processos além do limite",
-        "o número de processos NÃO é limitado neste sistema",
-    )
-    uma(
-        "espacos" in tem or sys.platform.startswith("linux"),
-        "nada sobra rodando",
-        "um processo que se solte do grupo pode sobrar rodando: confira",
-    )
-    uma(
-        {"espacos", "sinais"} & tem,
-        "sem alcançar os seus outros processos",
-        "um programa de má-fé pode encerrar processos seus (até este)",
-    )
-    uma("memoria" in tem, "memória limitada", "a memória NÃO é limitada neste sistema")
-    uma(
-        "arquivo" in tem,
-        "tamanho de arquivo limitado",
-        "o tamanho de arquivo NÃO é limitado neste sistema",
-    )
-    return garante, falta  # fmt: skip
+    return garante, [nao for paredes, nao in _GARANTIAS.values() if not paredes & tem]
 
 
 def ler_resposta(caminho: Path) -> tuple[str, str]:
@@ -167,8 +163,6 @@ def ler_resposta(caminho: Path) -> tuple[str, str]:
         estado = caminho.lstat()
     except OSError:
         return "", "sem_arquivo"
-    import stat
-
     if not stat.S_ISREG(estado.st_mode) or estado.st_size > MAIOR_RESPOSTA:
         return "", "arquivo_estranho"
     try:
@@ -180,6 +174,15 @@ def ler_resposta(caminho: Path) -> tuple[str, str]:
 # --- uma conversa com um processo de dentro --------------------------------------------------
 
 
+class _Fim(Exception):
+    """A conversa acabou mal; a mensagem é o nome do que houve (tempo, saiu, limite…)."""
+
+
+def _exigir(bom: bool) -> None:
+    if not bom:
+        raise _Fim("fora_do_protocolo")
+
+
 class _Sessao:
     """Um processo de dentro, do nascimento à morte certa."""
 
@@ -189,7 +192,6 @@ class _Sessao:
         self._pasta = Path(tempfile.mkdtemp(prefix="caixa-")) if caixa.isolada else None
         self._fila: queue.Queue = queue.Queue(maxsize=4000)
         self._processo = self._lancar()
-        _vivos.add(self._processo.pid)
         _abertas.add(self)
         self._leitor = threading.Thread(target=self._ler, daemon=True)
         self._leitor.start()
@@ -210,21 +212,16 @@ class _Sessao:
             self._processo.stdin.close()
         except OSError:
             pass  # morreu antes de ler: o `pronto` que não vem conta o resto
-        dado = self._receber(time.monotonic() + ABRIR)
-        if not isinstance(dado, dict) or "pronto" not in dado:
+        try:
+            self.paredes = [str(p) for p in self._receber(time.monotonic() + ABRIR)["pronto"]]
+        except (_Fim, KeyError):
             self.__exit__()
-            raise RuntimeError(
-                f"o processo da caixa não subiu (saída {self._processo.returncode}): {self._cauda()}"
-            )
-        self.paredes = [str(p) for p in dado["pronto"]]
+            saida = f"(saída {self._processo.returncode}): {self._cauda()}"
+            raise RuntimeError(f"o processo da caixa não subiu {saida}") from None
 
     def _lancar(self):
-        comando = [
-            *self.caixa.prefixo,
-            self.caixa.python,
-            "-I",
-            str(Path(filho.__file__).resolve()),
-        ]
+        dentro = str(Path(filho.__file__).resolve())
+        comando = [*self.caixa.prefixo, sys.executable, "-I", dentro]
         opcoes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self._erros = None
         if self.caixa.isolada:
@@ -253,17 +250,12 @@ class _Sessao:
 
     def _ler(self) -> None:
         total = 0
-        while True:
-            linha = self._processo.stdout.readline(MAIOR_LINHA)
+        while linha := self._processo.stdout.readline(MAIOR_LINHA):
             total += len(linha)
-            if (
-                not linha
-                or total > MAIOR_CONVERSA
-                or (len(linha) == MAIOR_LINHA and linha[-1:] != b"\n")
-            ):
-                self._por("limite" if linha else None)
-                return
+            if total > MAIOR_CONVERSA or not linha.endswith(b"\n") and len(linha) == MAIOR_LINHA:
+                return self._por("limite")
             self._por(linha)
+        self._por(None)
 
     def _por(self, item) -> None:
         # Com a fila cheia por quem despeja linhas, espera-se quem lê; morta a sessão, larga-se.
@@ -274,65 +266,50 @@ class _Sessao:
             except queue.Full:
                 continue
 
-    def _receber(self, prazo: float):
-        """O próximo acontecimento: um dicionário, ou o nome do que houve de errado."""
-        while True:
-            resta = prazo - time.monotonic()
-            if resta <= 0:
-                return "tempo"
+    def _receber(self, prazo: float) -> dict:
+        """O próximo acontecimento. Erros: `_Fim`, com o nome do que houve de errado."""
+        while (resta := prazo - time.monotonic()) > 0:
             try:
                 linha = self._fila.get(timeout=min(resta, 0.25))
             except queue.Empty:
                 if self._pasta and _tamanho(self._pasta) > self.caixa.limites.pasta:
-                    return "limite"
+                    raise _Fim("limite") from None
                 continue
-            if linha is None:
-                return "saiu"
-            if linha == "limite":
-                return "limite"
+            if linha in (None, "limite"):
+                raise _Fim(linha or "saiu")
             try:
                 dado = json.loads(linha)
             except (ValueError, RecursionError):
-                return "fora_do_protocolo"
-            return dado if isinstance(dado, dict) else "fora_do_protocolo"
+                dado = None
+            _exigir(isinstance(dado, dict))
+            return dado
+        raise _Fim("tempo")
 
     def proximo(self, tarefa: Tarefa) -> Veredito:
         """O veredito da tarefa que está na vez. Depois de um fim ruim, `morta` fica True."""
         prazo = time.monotonic() + self.caixa.limites.por_tarefa
         ocorridos: list[Ocorrido] = []
-        casos = self.casos[tarefa.id]
-        comecou = False
-        while True:
-            dado = self._receber(prazo)
-            if isinstance(dado, str):
-                return self._fim_ruim(tarefa, casos, ocorridos, dado)
-            if not comecou:
-                comecou = dado == {"comeca": tarefa.id}
-                if not comecou:
-                    return self._fim_ruim(tarefa, casos, ocorridos, "fora_do_protocolo")
-            elif "carga" in dado and isinstance(dado["carga"], dict) and not ocorridos:
-                if self._receber(prazo) != {"termina": tarefa.id}:
-                    return self._fim_ruim(tarefa, casos, ocorridos, "fora_do_protocolo")
-                return juiz.da_carga(tarefa, dado["carga"])
-            elif dado == {"termina": tarefa.id}:
-                return juiz.julgar(tarefa, casos, ocorridos)
-            elif dado.get("caso") == len(ocorridos) < len(casos):
+        casos, termina = self.casos[tarefa.id], {"termina": tarefa.id}
+        try:
+            _exigir(self._receber(prazo) == {"comeca": tarefa.id})
+            while (dado := self._receber(prazo)) != termina:
+                if isinstance(dado.get("carga"), dict) and not ocorridos:
+                    _exigir(self._receber(prazo) == termina)
+                    return juiz.da_carga(tarefa, dado["carga"])
+                _exigir(dado.get("caso") == len(ocorridos) < len(casos))
                 try:
                     ocorridos.append(juiz.ler_ocorrido(dado))
                 except (ValueError, KeyError, TypeError, OverflowError):
-                    return self._fim_ruim(tarefa, casos, ocorridos, "fora_do_protocolo")
-            else:
-                return self._fim_ruim(tarefa, casos, ocorridos, "fora_do_protocolo")
+                    raise _Fim("fora_do_protocolo") from None
+        except _Fim as fim:
+            return self._fim_ruim(tarefa, casos, ocorridos, str(fim))
+        return juiz.julgar(tarefa, casos, ocorridos)
 
     def _fim_ruim(self, tarefa, casos, ocorridos, motivo) -> Veredito:
         self.morta = True
         self._encerrar()
-        if motivo == "saiu" and self._processo.returncode in (
-            -signal.SIGXCPU if hasattr(signal, "SIGXCPU") else 1,
-        ):
+        if motivo == "saiu" and -self._processo.returncode == getattr(signal, "SIGXCPU", -1):
             motivo = "tempo"
-        if not ocorridos and not casos:
-            return juiz.nao_rodou(tarefa, motivo)
         # O que falta conta como o motivo: mesmo que tudo até ali estivesse certo, não passa.
         ocorridos = [*ocorridos[: len(casos) - 1], Ocorrido(erro=motivo)]
         return juiz.julgar(tarefa, casos, ocorridos)
@@ -347,7 +324,6 @@ class _Sessao:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._processo.pid, signal.SIGKILL)
         self._processo.wait()
-        _vivos.discard(self._processo.pid)
         if self.caixa.isolada:
             _varrer(self._marca)
 
@@ -368,7 +344,6 @@ class _Sessao:
 # --- limpeza ---------------------------------------------------------------------------
 
 
-_vivos: set[int] = set()
 _abertas: set[_Sessao] = set()
 _parar = threading.Event()
 
@@ -392,11 +367,9 @@ def adotar_orfaos() -> bool:
 
 def varrer_orfaos() -> int:
     """Mata os filhos deste processo que a caixa não conhece. Só depois de `adotar_orfaos`."""
-    mortos = 0
-    for pid, pai in _processos():
-        if pai == os.getpid() and pid not in _vivos:
-            mortos += _matar(pid)
-    return mortos
+    vivos = {sessao._processo.pid for sessao in _abertas}
+    soltos = [p for p, pai in _processos() if pai == os.getpid() and p not in vivos]
+    return sum(map(_matar, soltos))
 
 
 def _processos() -> list[tuple[int, int]]:
@@ -468,21 +441,9 @@ def _apagar(pasta: Path) -> None:
 
 def _legiveis() -> list[str]:
     """O que o Python da caixa precisa ler para funcionar: ele mesmo e as bibliotecas do sistema."""
-    caminhos = {
-        sys.prefix,
-        sys.base_prefix,
-        sys.exec_prefix,
-        str(Path(sys.executable).resolve().parent),
-    }
+    caminhos = {sys.prefix, sys.base_prefix, sys.exec_prefix}
+    caminhos |= {str(Path(sys.executable).resolve().parent)}
     caminhos |= {sysconfig.get_path(n) for n in ("stdlib", "platstdlib", "purelib", "platlib")}
-    caminhos |= {
-        "/usr",
-        "/lib",
-        "/lib64",
-        "/bin",
-        "/etc/ld.so.cache",
-        "/etc/localtime",
-        "/sys/devices/system/cpu",
-    }
+    caminhos |= {"/usr", "/lib", "/lib64", "/bin", "/sys/devices/system/cpu"}
     existem = {c for c in caminhos if c and os.path.isdir(c)} - {"/"}
     return [*sorted(existem), "/dev/null", "/dev/urandom"]

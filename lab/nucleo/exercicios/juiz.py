@@ -116,7 +116,7 @@ def igual(valor, certo, tolerancia: float) -> bool:
     """True se `valor` é o que se esperava, em qualquer roupa razoável (lista, float32, 0-d…).
 
     A tolerância é relativa ao maior número esperado (com piso 1): erros de arredondamento passam,
-    enganos não. Tolerância 0 pede o mesmo número.
+    enganos não. Tolerância 0 pede o mesmo número. NaN só coincide com NaN, e infinito com infinito.
     """
     if isinstance(certo, tuple):
         return (
@@ -124,38 +124,23 @@ def igual(valor, certo, tolerancia: float) -> bool:
             and len(valor) == len(certo)
             and all(igual(v, c, tolerancia) for v, c in zip(valor, certo, strict=True))
         )
-    v, c = _array(valor), np.asarray(certo)
-    if v is None or v.shape != c.shape:
+    v, c = _array(valor), _array(certo)
+    if v is None or c is None or v.shape != c.shape:
         return False
-    if c.dtype.kind == "b":
-        return bool((v == c).all())
-    if v.dtype.kind == "b":
-        return False
+    # 1 e 0 servem de verdadeiro e falso; verdadeiro e falso não servem de números.
+    if c.dtype.kind == "b" or v.dtype.kind == "b":
+        return bool(c.dtype.kind == "b" and (v == c).all())
     v, c = v.astype(float), c.astype(float)
-    folga = tolerancia * max(1.0, float(np.abs(c).max(initial=0)))
-    return bool((np.abs(v - c) <= folga).all())
+    finitos = np.isfinite(c)
+    if not np.array_equal(np.isfinite(v), finitos):
+        return False
+    folga = tolerancia * max(1.0, float(np.abs(c[finitos]).max(initial=0)))
+    return bool((np.abs(v[finitos] - c[finitos]) <= folga).all())
 
 
 def _parecido(valor, imitado, tolerancia: float) -> bool:
-    """Como `igual`, mas NaN coincide com NaN: serve para reconhecer, não para aprovar."""
-    if isinstance(imitado, tuple):
-        return (
-            isinstance(valor, (tuple, list))
-            and len(valor) == len(imitado)
-            and all(_parecido(v, i, tolerancia) for v, i in zip(valor, imitado, strict=True))
-        )
-    v, i = _array(valor), _array(imitado)
-    if v is None or i is None or v.shape != i.shape:
-        return False
-    # Uma resposta verdadeira ou falsa não é um número, nem o contrário.
-    if (v.dtype.kind == "b") != (i.dtype.kind == "b"):
-        return False
-    v, i = v.astype(float), i.astype(float)
-    finitos = np.isfinite(i)
-    if not np.array_equal(np.isfinite(v), finitos):
-        return False
-    folga = max(tolerancia, 1e-9) * max(1.0, float(np.abs(i[finitos]).max(initial=0)))
-    return bool((np.abs(v[finitos] - i[finitos]) <= folga).all())
+    # Para reconhecer, e não para aprovar: o programa imitado pode somar noutra ordem.
+    return igual(valor, imitado, max(tolerancia, 1e-9))
 
 
 # --- julgar --------------------------------------------------------------------------------
@@ -180,27 +165,22 @@ def julgar(tarefa: Tarefa, casos: list[Caso], ocorridos: list[Ocorrido]) -> Vere
     if all(bons) and not mexeram:
         return Veredito(tarefa, True)
     pior = bons.index(False) if not all(bons) else mexeram[0]
-    engano = _geral(tarefa, ocorridos, certos, bons, mexeram)
-    if engano is None:
-        engano = _conhecido(tarefa, casos, ocorridos, bons) or _pela_cara(
-            tarefa, ocorridos, certos, bons
-        )
-    if engano in GERAIS:
-        nome, explicacao = GERAIS[engano]
-    else:
-        e = next(e for e in tarefa.enganos if e.id == engano)
-        nome, explicacao = e.nome, e.explicacao
-    o = ocorridos[pior]
+    engano = (
+        _geral(tarefa, ocorridos, certos, bons, mexeram)
+        or _conhecido(tarefa, casos, ocorridos, bons)
+        or _pela_cara(tarefa, ocorridos, certos, bons)
+    )
+    nomes = {e.id: (e.nome, e.explicacao) for e in tarefa.enganos} | GERAIS
+    nome, explicacao = nomes[engano]
+    intactos = ""
     if engano == "mexeu_na_entrada":
-        pior = mexeram[0]
-        o = ocorridos[pior]
-        numero = o.mexeu[0] + 1
-        nome = f"a função mudou o argumento {numero}"
+        pior, intactos = mexeram[0], " e os argumentos intactos"
+        nome = f"a função mudou o argumento {ocorridos[pior].mexeu[0] + 1}"
     return Veredito(
         tarefa, False,
-        chamado=f"{tarefa.funcao}({', '.join(mostrar(a) for a in _visiveis(casos[pior]))})",
-        voltou=_o_que_voltou(o, engano),
-        esperado=mostrar(certos[pior]) + (" e os argumentos intactos" if engano == "mexeu_na_entrada" else ""),
+        chamado=f"{tarefa.funcao}({', '.join(_visiveis(casos[pior]))})",
+        voltou=_o_que_voltou(ocorridos[pior], engano),
+        esperado=mostrar(certos[pior]) + intactos,
         significa=tarefa.significado,
         engano=engano, nome_do_engano=nome, explicacao=explicacao,
     )  # fmt: skip
@@ -262,9 +242,9 @@ def _geral(tarefa, ocorridos, certos, bons, mexeram) -> str | None:
 
 def _sempre_o_mesmo(valores: list) -> bool:
     primeiro = tuple(valores[0]) if isinstance(valores[0], list) else valores[0]
-    return all(
-        _parecido(v, primeiro, 0) or (isinstance(v, str) and v == valores[0]) for v in valores
-    )
+    if isinstance(primeiro, str):
+        return all(isinstance(v, str) and v == primeiro for v in valores)
+    return all(_parecido(v, primeiro, 0) for v in valores)
 
 
 def _conhecido(tarefa, casos, ocorridos, bons) -> str | None:
@@ -303,7 +283,6 @@ def _pela_cara(tarefa, ocorridos, certos, bons) -> str:
             return "sem_return"
         v, c = _array(valor), _array(certo)
         if v is None or c is None or (v.dtype.kind == "b") != (c.dtype.kind == "b"):
-            # Uma lista de listas de tamanhos diferentes é de números, mas não tem forma.
             return "tipo"
         if v.shape != c.shape:
             virado = v.ndim == 2 and v.T.shape == c.shape
@@ -327,12 +306,10 @@ def _pelos_numeros(tarefa, ruins) -> str:
         return "sinal"
     if todos(np.trunc) or todos(np.round):
         return "truncou"
-    v, c = pares[0]
     fatores = [float((v * c).sum() / (c * c).sum()) for v, c in pares if (c * c).sum() > 0]
     # Dois casos com o mesmo fator: um só sempre se explica por algum fator, se for um número.
-    if len(fatores) >= 2 and max(fatores) - min(fatores) < 1e-6 and abs(fatores[0]) > 1e-9:
-        return "fator" if todos(lambda c: c * fatores[0]) else "desconhecido"
-    return "desconhecido"
+    repete = len(fatores) >= 2 and max(fatores) - min(fatores) < 1e-6 and abs(fatores[0]) > 1e-9
+    return "fator" if repete and todos(lambda c: c * fatores[0]) else "desconhecido"
 
 
 # --- mostrar -------------------------------------------------------------------------------
@@ -375,70 +352,38 @@ def _lista(a: np.ndarray) -> str:
 
 def _numero(x) -> str:
     x = float(x)
-    if x != x or x in (float("inf"), float("-inf")):
-        return {True: "NaN"}.get(x != x, "infinito" if x > 0 else "−infinito")
+    if not np.isfinite(x):
+        return {"nan": "NaN", "inf": "infinito", "-inf": "−infinito"}[str(x)]
     if x == int(x) and abs(x) < 1e6:
         return decimal(x, 0)
     return decimal(x, 4) if 1e-3 <= abs(x) < 1e6 else f"{x:.3g}".replace(".", ",")
 
 
-def _visiveis(caso: Caso) -> list:
-    nomes = {False: "uma vista do argumento {}", True: "o argumento {} transposto"}
+def _visiveis(caso: Caso) -> list[str]:
+    vistas = {False: "uma vista do argumento {}", True: "o argumento {} transposto"}
     mostrados = []
     for a in caso.args:
         if isinstance(a, Mesmo):
-            mostrados.append(_Nome(f"o próprio argumento {a.de + 1}"))
+            mostrados.append(f"o próprio argumento {a.de + 1}")
         elif isinstance(a, Vista):
-            mostrados.append(_Nome(nomes[a.transposta].format(a.de + 1)))
+            mostrados.append(vistas[a.transposta].format(a.de + 1))
         else:
-            mostrados.append(a)
+            mostrados.append(mostrar(a))
     return mostrados
-
-
-class _Nome:
-    def __init__(self, texto):
-        self._texto = texto
-
-    def __repr__(self):
-        return self._texto
 
 
 def _o_que_voltou(o: Ocorrido, engano: str) -> str:
     if not o.erro:
-        if engano == "mexeu_na_entrada":
-            return (
-                f"{mostrar(o.valor)}, com o argumento {o.mexeu[0] + 1} mudado"
-                if o.mexeu
-                else mostrar(o.valor)
-            )
-        return "None (nada)" if o.valor is None else mostrar(o.valor)
+        mudado = (
+            f", com o argumento {o.mexeu[0] + 1} mudado" if engano == "mexeu_na_entrada" else ""
+        )
+        return mostrar(o.valor) + mudado if o.valor is not None or mudado else "None (nada)"
     frases = {"tempo": "nada: passou do tempo", "saiu": "nada: o processo acabou antes",
               "limite": "nada: a caixa o parou", "NotImplementedError": "nada: ainda é o molde"}  # fmt: skip
     if o.erro in frases:
         return frases[o.erro] + (f" ({o.mensagem})" if o.mensagem and o.erro == "limite" else "")
     onde = f", linha {o.linha}" if o.linha else ""
     return f"{o.erro}: {o.mensagem}{onde}"
-
-
-def rodar_aqui(tarefa: Tarefa, texto: str, casos: list[Caso]) -> Veredito:
-    """Julga um programa NESTE processo, sem caixa: só para textos em que se confia (os testes)."""
-    ocorridos, carga = [], []
-
-    def dizer(dado):
-        if "carga" in dado:
-            carga.append(dado["carga"])
-        else:
-            ocorridos.append(ler_ocorrido(dado))
-
-    pedido = {
-        "arquivo": tarefa.arquivo, "funcao": tarefa.funcao, "texto": texto,
-        "casos": [codificar_caso(c) for c in casos],
-    }  # fmt: skip
-    with np.errstate(all="ignore"):
-        filho.rodar_tarefa(pedido, dizer)
-    if carga:
-        return da_carga(tarefa, carga[0])
-    return julgar(tarefa, casos, ocorridos)
 
 
 def ler_ocorrido(dado: dict) -> Ocorrido:
@@ -469,10 +414,6 @@ def da_carga(tarefa: Tarefa, carga: dict) -> Veredito:
     if erro == "sem_funcao":
         achadas = f"o arquivo tem {mensagem}" if mensagem else "o arquivo não define função nenhuma"
         return nao_rodou(tarefa, "sem_funcao", achadas)
-    if erro in ("SyntaxError", "IndentationError", "TabError"):
-        return nao_rodou(tarefa, "sintaxe", f"{erro}: {mensagem}", linha)
-    if erro in ("SystemExit", "KeyboardInterrupt"):
-        return nao_rodou(tarefa, "saiu", f"{erro}: {mensagem}".strip(": "), linha)
-    if erro in ("PermissionError", "OSError", "MemoryError", "BlockingIOError"):
-        return nao_rodou(tarefa, "limite", f"{erro}: {mensagem}", linha)
-    return nao_rodou(tarefa, "falhou", f"{erro}: {mensagem}", linha)
+    de_sintaxe = erro in ("SyntaxError", "IndentationError", "TabError")
+    engano = "sintaxe" if de_sintaxe else _FINS.get(erro, "falhou")
+    return nao_rodou(tarefa, engano, f"{erro}: {mensagem}".strip(": "), linha)

@@ -4,15 +4,14 @@ As respostas esperadas vêm de `nucleo.contas.posicoes`, `nucleo.contas.rope` e 
 float64), e não das soluções, que são de NumPy.
 """
 
+from functools import partial
+
 import numpy as np
 
 from nucleo.exercicios.tipos import Caso, Conta
 
 BASE = 10000.0
-
-
-def _numpy(tensor):
-    return tensor.numpy()
+CONTAS: dict[str, Conta] = {}
 
 
 def _tensor(x):
@@ -25,6 +24,21 @@ def _theta(d, base=BASE):
     return base ** (-np.arange(0, d, 2) / d)  # (d/2,)
 
 
+def _theta_sem_o_2(d, base):
+    return base ** (-np.arange(d // 2) / d)  # (d/2,)
+
+
+def _angulos(pos, d, base=BASE):
+    return np.outer(pos, _theta(d, base))  # (n,) -> (n, d/2)
+
+
+# Os enganos de ângulo que a senoide e o RoPE têm em comum.
+_ANGULOS = {
+    "expoente_sem_o_2": lambda pos, d, base: np.outer(pos, _theta_sem_o_2(d, base)),
+    "posicao_de_1": lambda pos, d, base: _angulos(pos + 1, d, base),
+    "ignorou_a_base": lambda pos, d, base: _angulos(pos, d),
+}
+
 # --- 1 · senoides --------------------------------------------------------------------------
 
 
@@ -33,7 +47,7 @@ def _senoides(n, d, base):
 
     from nucleo.contas import posicoes
 
-    return _numpy(posicoes.senoides(n, d, base, dtype=torch.float64))
+    return posicoes.senoides(n, d, base, dtype=torch.float64).numpy()
 
 
 def _tabela(angulos, f=np.sin, g=np.cos):
@@ -43,8 +57,13 @@ def _tabela(angulos, f=np.sin, g=np.cos):
     return saida
 
 
-def _angulos(n, d, base, pos=None):
-    return np.outer(np.arange(n) if pos is None else pos, _theta(d, base))
+def _lado_a_lado(angulos, *_):
+    return np.concatenate([np.sin(angulos), np.cos(angulos)], 1)  # (n, d/2) -> (n, d)
+
+
+def _de_angulos(angulos, *funcoes, tabela=_tabela):
+    """O programa de quem erra nos ângulos, nas funções, ou em onde as põe."""
+    return lambda n, d, base: tabela(angulos(np.arange(n), d, base), *funcoes)
 
 
 def _por_coluna(n, d, base):
@@ -53,9 +72,8 @@ def _por_coluna(n, d, base):
     return np.where(np.arange(d) % 2 == 0, np.sin(a), np.cos(a))
 
 
-def _fairseq(n, d, base):
-    a = np.outer(np.arange(n), base ** (-np.arange(d // 2) / max(d // 2 - 1, 1)))
-    return np.concatenate([np.sin(a), np.cos(a)], 1)
+def _fairseq(pos, d, base):
+    return np.outer(pos, base ** (-np.arange(d // 2) / max(d // 2 - 1, 1)))
 
 
 def _casos_senoides(s):
@@ -64,33 +82,19 @@ def _casos_senoides(s):
     return [*casos, Caso((n, d, float(s.integers(50, 900)))), Caso((16, 32, 500000.0))]
 
 
-SENOIDES = Conta(
+CONTAS["senoides"] = Conta(
     _senoides,
     _casos_senoides,
     {
-        "seno_e_cosseno_trocados": (
-            lambda n, d, base: _tabela(_angulos(n, d, base), np.cos, np.sin),
-        ),
-        "metades": (
-            lambda n, d, base: np.concatenate(
-                [np.sin(_angulos(n, d, base)), np.cos(_angulos(n, d, base))], 1
-            ),
-        ),
-        "uma_frequencia_por_coluna": (_por_coluna,),
-        "expoente_sem_o_2": (
-            lambda n, d, base: _tabela(np.outer(np.arange(n), base ** (-np.arange(d // 2) / d))),
-        ),
-        "expoente_dobrado": (
-            lambda n, d, base: _tabela(
-                np.outer(np.arange(n), base ** (-2 * np.arange(0, d, 2) / d))
-            ),
-        ),
-        "posicao_de_1": (lambda n, d, base: _tabela(_angulos(n, d, base, np.arange(1, n + 1))),),
-        "multiplicou": (lambda n, d, base: _tabela(np.outer(np.arange(n), 1 / _theta(d, base))),),
-        "so_senos": (lambda n, d, base: _tabela(_angulos(n, d, base), np.sin, np.sin),),
-        "ignorou_a_base": (lambda n, d, base: _tabela(_angulos(n, d, BASE)),),
-        "graus": (lambda n, d, base: _tabela(np.radians(_angulos(n, d, base))),),
-        "fairseq": (_fairseq,),
+        "seno_e_cosseno_trocados": _de_angulos(_angulos, np.cos, np.sin),
+        "metades": _de_angulos(_angulos, tabela=_lado_a_lado),
+        "uma_frequencia_por_coluna": _por_coluna,
+        "expoente_dobrado": _de_angulos(lambda pos, d, base: _angulos(pos, d, base**2)),
+        "multiplicou": _de_angulos(lambda pos, d, base: _angulos(pos, d, 1 / base)),
+        "so_senos": _de_angulos(_angulos, np.sin, np.sin),
+        "graus": _de_angulos(lambda *a: np.radians(_angulos(*a))),
+        "fairseq": _de_angulos(_fairseq, tabela=_lado_a_lado),
+        **{nome: _de_angulos(angulos) for nome, angulos in _ANGULOS.items()},
     },
 )
 
@@ -101,7 +105,7 @@ SENOIDES = Conta(
 def _deslocamento(k, d, base):
     from nucleo.contas import posicoes
 
-    return _numpy(posicoes.matriz_de_deslocamento(k, d, base))
+    return posicoes.matriz_de_deslocamento(k, d, base).numpy()
 
 
 def _blocos(angulos, sinal=1):
@@ -128,30 +132,27 @@ def _reflexao(k, d, base, sinal):
 
 
 def _casos_deslocamento(s):
-    casos = [Caso((1, 2, BASE)), Caso((3, 4, BASE)), Caso((-2, 6, BASE))]
-    return [
-        *casos,
-        Caso((int(s.integers(5, 60)), 8, float(s.integers(50, 900)))),
-        Caso((17, 16, BASE)),
-    ]
+    sorteado = (int(s.integers(5, 60)), 8, float(s.integers(50, 900)))
+    fixos = ((1, 2, BASE), (3, 4, BASE), (-2, 6, BASE))
+    return [Caso(args) for args in (*fixos, sorteado, (17, 16, BASE))]
 
 
-DESLOCAMENTO = Conta(
+CONTAS["deslocamento"] = Conta(
     _deslocamento,
     _casos_deslocamento,
     {
-        "transposta": (lambda k, d, base: _blocos(k * _theta(d, base), -1),),
+        "transposta": lambda k, d, base: _blocos(k * _theta(d, base), -1),
         "metades": (_em_metades, lambda k, d, base: _em_metades(k, d, base, -1)),
-        "mesma_frequencia": (lambda k, d, base: _blocos(np.full(d // 2, float(k))),),
-        "ignorou_k": (lambda k, d, base: _blocos(_theta(d, base)),),
-        "identidade": (lambda k, d, base: np.eye(d),),
-        "expoente_sem_o_2": (lambda k, d, base: _blocos(k * base ** (-np.arange(d // 2) / d)),),
-        "ignorou_a_base": (lambda k, d, base: _blocos(k * _theta(d)),),
+        "mesma_frequencia": lambda k, d, base: _blocos(np.full(d // 2, float(k))),
+        "ignorou_k": lambda k, d, base: _blocos(_theta(d, base)),
+        "identidade": lambda k, d, base: np.eye(d),
+        "expoente_sem_o_2": lambda k, d, base: _blocos(k * _theta_sem_o_2(d, base)),
+        "ignorou_a_base": lambda k, d, base: _blocos(k * _theta(d)),
         "reflexao": (
             lambda k, d, base: _reflexao(k, d, base, 1),
             lambda k, d, base: _reflexao(k, d, base, -1),
         ),
-        "so_a_diagonal": (lambda k, d, base: np.diag(np.repeat(np.cos(k * _theta(d, base)), 2)),),
+        "so_a_diagonal": lambda k, d, base: np.diag(np.repeat(np.cos(k * _theta(d, base)), 2)),
     },
 )
 
@@ -162,7 +163,7 @@ DESLOCAMENTO = Conta(
 def _atencao(x, Wq, Wk, Wv):
     from nucleo.contas import permutacao
 
-    return _numpy(permutacao.atencao(_tensor(x), (_tensor(Wq), _tensor(Wk), _tensor(Wv))))
+    return permutacao.atencao(_tensor(x), (_tensor(Wq), _tensor(Wk), _tensor(Wv))).numpy()
 
 
 def _softmax(notas, eixo=-1):
@@ -175,15 +176,13 @@ def _notas(x, Wq, Wk):
 
 
 def _causal(x, Wq, Wk, Wv):
-    notas = _notas(x, Wq, Wk)
-    notas[np.triu_indices(len(x), 1)] = -np.inf
+    notas = np.where(np.tri(len(x), dtype=bool), _notas(x, Wq, Wk), -np.inf)
     return _softmax(notas) @ (x @ Wv)
 
 
 def _sem_estabilizar(x, Wq, Wk, Wv):
-    with np.errstate(all="ignore"):
-        e = np.exp(_notas(x, Wq, Wk))
-        return e / e.sum(-1, keepdims=True) @ (x @ Wv)
+    e = np.exp(_notas(x, Wq, Wk))
+    return e / e.sum(-1, keepdims=True) @ (x @ Wv)
 
 
 def _casos_atencao(s):
@@ -197,28 +196,22 @@ def _casos_atencao(s):
     return [*casos, Caso((grande, 3 * np.eye(3), 3 * np.eye(3), np.eye(3)), borda=True)]
 
 
-ATENCAO = Conta(
+CONTAS["atencao"] = Conta(
     _atencao,
     _casos_atencao,
     {
-        "sem_escala": (lambda x, q, k, v: _softmax((x @ q) @ (x @ k).T) @ (x @ v),),
-        "escala_sem_raiz": (
-            lambda x, q, k, v: _softmax((x @ q) @ (x @ k).T / x.shape[1]) @ (x @ v),
-        ),
-        "eixo_do_softmax": (lambda x, q, k, v: _softmax(_notas(x, q, k), 0) @ (x @ v),),
-        "softmax_de_tudo": (
-            lambda x, q, k, v: (
-                (lambda e: e / e.sum())(np.exp(_notas(x, q, k) - _notas(x, q, k).max())) @ (x @ v)
-            ),
-        ),
-        "sem_softmax": (lambda x, q, k, v: _notas(x, q, k) @ (x @ v),),
-        "causal": (_causal,),
-        "notas_transpostas": (lambda x, q, k, v: _softmax(_notas(x, q, k).T) @ (x @ v),),
-        "sem_v": (lambda x, q, k, v: _softmax(_notas(x, q, k)) @ x,),
-        "pesos_transpostos": (lambda x, q, k, v: _softmax(_notas(x, q.T, k.T)) @ (x @ v.T),),
-        "devolveu_os_pesos": (lambda x, q, k, v: _softmax(_notas(x, q, k)),),
-        "residual": (lambda x, q, k, v: x + _softmax(_notas(x, q, k)) @ (x @ v),),
-        "estouro": (_sem_estabilizar,),
+        "sem_escala": lambda x, q, k, v: _softmax((x @ q) @ (x @ k).T) @ (x @ v),
+        "escala_sem_raiz": lambda x, q, k, v: _softmax((x @ q) @ (x @ k).T / x.shape[1]) @ (x @ v),
+        "eixo_do_softmax": lambda x, q, k, v: _softmax(_notas(x, q, k), 0) @ (x @ v),
+        "softmax_de_tudo": lambda x, q, k, v: _softmax(_notas(x, q, k), None) @ (x @ v),
+        "sem_softmax": lambda x, q, k, v: _notas(x, q, k) @ (x @ v),
+        "causal": _causal,
+        "notas_transpostas": lambda x, q, k, v: _softmax(_notas(x, q, k).T) @ (x @ v),
+        "sem_v": lambda x, q, k, v: _softmax(_notas(x, q, k)) @ x,
+        "pesos_transpostos": lambda x, q, k, v: _softmax(_notas(x, q.T, k.T)) @ (x @ v.T),
+        "devolveu_os_pesos": lambda x, q, k, v: _softmax(_notas(x, q, k)),
+        "residual": lambda x, q, k, v: x + _softmax(_notas(x, q, k)) @ (x @ v),
+        "estouro": _sem_estabilizar,
     },
 )
 
@@ -230,49 +223,36 @@ def _rope(pareamento):
     def certo(x, base):
         from nucleo.contas import rope
 
-        return _numpy(rope.rope(_tensor(x), base=base, pareamento=pareamento))
+        return rope.rope(_tensor(x), base=base, pareamento=pareamento).numpy()
 
     return certo
 
 
 def _indices(d, metades):
-    return (
-        (np.arange(d // 2), np.arange(d // 2) + d // 2)
-        if metades
-        else (np.arange(0, d, 2), np.arange(1, d, 2))
-    )
+    meio = d // 2
+    return (slice(meio), slice(meio, d)) if metades else (slice(0, d, 2), slice(1, d, 2))
 
 
-def _girar(x, angulos, metades):
-    """Gira por ângulos (T, d/2) quaisquer, num dos dois pareamentos."""
-    a, b = _indices(x.shape[1], metades)
-    saida = np.empty(x.shape)
-    c, s = np.cos(angulos), np.sin(angulos)
-    saida[:, a] = x[:, a] * c - x[:, b] * s
-    saida[:, b] = x[:, a] * s + x[:, b] * c
-    return saida
+def _girar(x, angulos, metades, em_cima=False):
+    """Gira por ângulos (T, d/2) quaisquer, num dos dois pareamentos.
 
-
-def _em_cima(x, angulos, metades):
-    """O erro de quem reaproveita a coordenada que acabou de mudar."""
+    Com `em_cima`, o erro de quem reaproveita a coordenada que acabou de mudar.
+    """
     a, b = _indices(x.shape[1], metades)
     saida = np.array(x, dtype=float)
+    de = saida if em_cima else x
     c, s = np.cos(angulos), np.sin(angulos)
-    saida[:, a] = saida[:, a] * c - saida[:, b] * s
-    saida[:, b] = saida[:, a] * s + saida[:, b] * c
+    saida[:, a] = de[:, a] * c - de[:, b] * s
+    saida[:, b] = de[:, a] * s + de[:, b] * c
     return saida
 
 
-def _tabela_da_outra(x, base, metades):
+def _tabela_da_outra(x, angulos, metades):
     """Pareia de um jeito e repete os ângulos do outro: a mistura das duas convenções."""
-    angulos = np.outer(np.arange(len(x)), _theta(x.shape[1], base))
-    d = x.shape[1]
-    if metades:
-        virado = np.concatenate([-x[:, d // 2 :], x[:, : d // 2]], 1)
-        cheios = np.repeat(angulos, 2, 1)
-    else:
-        virado = np.stack([-x[:, 1::2], x[:, 0::2]], -1).reshape(x.shape)
-        cheios = np.concatenate([angulos, angulos], 1)
+    a, b = _indices(x.shape[1], metades)
+    virado = np.empty(x.shape)
+    virado[:, a], virado[:, b] = -x[:, b], x[:, a]
+    cheios = np.repeat(angulos, 2, 1) if metades else np.concatenate([angulos, angulos], 1)
     return x * np.cos(cheios) + virado * np.sin(cheios)
 
 
@@ -284,56 +264,36 @@ def _casos_rope(s):
 
 
 def _enganos_rope(metades):
-    def ang(x, base):
-        return np.outer(np.arange(len(x)), _theta(x.shape[1], base))
+    def girando(angulos, gira=_girar, metades=metades):
+        return lambda x, base: gira(x, angulos(np.arange(len(x)), x.shape[1], base), metades)
 
-    def soma(x, base):
-        a = ang(x, base)
-        return x + _tabela(a)
-
-    certo, outro = ("(i, i + d/2)", "(2i, 2i + 1)") if metades else ("(2i, 2i + 1)", "(i, i + d/2)")
     return {
-        "outro_pareamento": (lambda x, base: _girar(x, ang(x, base), not metades),),
-        "sentido_contrario": (lambda x, base: _girar(x, -ang(x, base), metades),),
-        "posicao_de_1": (
-            lambda x, base: _girar(x, ang(x, base) + _theta(x.shape[1], base), metades),
-        ),
-        "reaproveitou": (lambda x, base: _em_cima(x, ang(x, base), metades),),
-        "mesma_frequencia": (
-            lambda x, base: _girar(
-                x, np.repeat(np.arange(len(x))[:, None], x.shape[1] // 2, 1), metades
-            ),
-        ),
-        "expoente_sem_o_2": (
-            lambda x, base: _girar(
-                x,
-                np.outer(np.arange(len(x)), base ** (-np.arange(x.shape[1] // 2) / x.shape[1])),
-                metades,
-            ),
-        ),
-        "tabelas_misturadas": (lambda x, base: _tabela_da_outra(x, base, metades),),
-        "somou": (soma,),
-        "seno_e_cosseno_trocados": (lambda x, base: _girar(x, np.pi / 2 - ang(x, base), metades),),
-        "ignorou_a_base": (lambda x, base: _girar(x, ang(x, BASE), metades),),
-        "sem_girar": (lambda x, base: x,),
+        "outro_pareamento": girando(_angulos, metades=not metades),
+        "sentido_contrario": girando(lambda *a: -_angulos(*a)),
+        "reaproveitou": girando(_angulos, partial(_girar, em_cima=True)),
+        "mesma_frequencia": girando(lambda pos, d, base: np.outer(pos, np.ones(d // 2))),
+        "tabelas_misturadas": girando(_angulos, _tabela_da_outra),
+        "somou": girando(_angulos, lambda x, angulos, _: x + _tabela(angulos)),
+        "seno_e_cosseno_trocados": girando(lambda *a: np.pi / 2 - _angulos(*a)),
+        "sem_girar": lambda x, base: x,
+        **{nome: girando(angulos) for nome, angulos in _ANGULOS.items()},
     }
 
 
-INTERCALADO = Conta(_rope("intercalado"), _casos_rope, _enganos_rope(False))
-
-METADES = Conta(_rope("metades"), _casos_rope, _enganos_rope(True))
+CONTAS["rope_intercalado"] = Conta(_rope("intercalado"), _casos_rope, _enganos_rope(False))
+CONTAS["rope_metades"] = Conta(_rope("metades"), _casos_rope, _enganos_rope(True))
 
 
 # --- 6 · a conferência da distância -----------------------------------------------------------
 
 
+def _constantes(S, tol, diagonais):
+    return all(np.ptp(np.diagonal(S, k)) <= tol for k in diagonais)
+
+
 def _so_distancia(S, tol):
     # Pela definição: dois pares quaisquer à mesma distância têm de concordar.
-    grupos = {}
-    for m in range(len(S)):
-        for n in range(len(S)):
-            grupos.setdefault(n - m, []).append(S[m, n])
-    return all(max(g) - min(g) <= tol for g in grupos.values())
+    return _constantes(S, tol, range(1 - len(S), len(S)))
 
 
 def _casos_distancia(s):
@@ -363,27 +323,23 @@ def _casos_distancia(s):
     return [Caso((exemplo, 1e-6)), *[Caso((M, 1e-6)) for M in (toeplitz, *matrizes)]]
 
 
-def _diagonal_principal(S, tol):
-    return bool(np.ptp(np.diagonal(S)) <= tol)
+def _simetrica(S, tol):
+    return bool(np.abs(S - S.T).max() <= tol)
 
 
-DISTANCIA = Conta(
+CONTAS["distancia"] = Conta(
     _so_distancia,
     _casos_distancia,
     {
-        "so_a_principal": (_diagonal_principal,),
-        "simetria": (lambda S, tol: bool(np.abs(S - S.T).max() <= tol),),
-        "exige_simetria": (
-            lambda S, tol: _so_distancia(S, tol) and bool(np.abs(S - S.T).max() <= tol),
-        ),
-        "antidiagonais": (lambda S, tol: _so_distancia(S[::-1], tol),),
-        "sem_tolerancia": (lambda S, tol: _so_distancia(S, 0.0),),
-        "linhas_iguais": (lambda S, tol: bool(np.abs(S - S[0]).max() <= tol),),
-        "so_as_duas_primeiras": (lambda S, tol: bool(np.abs(S[0, :-1] - S[1, 1:]).max() <= tol),),
-        "ao_contrario": (lambda S, tol: not _so_distancia(S, tol),),
-        "metade_de_cima": (
-            lambda S, tol: all(np.ptp(np.diagonal(S, k)) <= tol for k in range(len(S))),
-        ),
+        "so_a_principal": lambda S, tol: _constantes(S, tol, [0]),
+        "simetria": _simetrica,
+        "exige_simetria": lambda S, tol: _so_distancia(S, tol) and _simetrica(S, tol),
+        "antidiagonais": lambda S, tol: _so_distancia(S[::-1], tol),
+        "sem_tolerancia": lambda S, tol: _so_distancia(S, 0.0),
+        "linhas_iguais": lambda S, tol: bool(np.abs(S - S[0]).max() <= tol),
+        "so_as_duas_primeiras": lambda S, tol: bool(np.abs(S[0, :-1] - S[1, 1:]).max() <= tol),
+        "ao_contrario": lambda S, tol: not _so_distancia(S, tol),
+        "metade_de_cima": lambda S, tol: _constantes(S, tol, range(len(S))),
     },
 )
 
@@ -395,61 +351,46 @@ def _interpolados(T, treino, d, base):
     from nucleo.contas import escalonamento
 
     escala = escalonamento.linear(d, max(T / treino, 1.0), base)
-    return np.arange(T)[:, None] * _numpy(escala.frequencias)  # (T, 1) · (d/2,) -> (T, d/2)
+    return np.arange(T)[:, None] * escala.frequencias.numpy()  # (T, 1) · (d/2,) -> (T, d/2)
 
 
 def _casos_interpolar(s):
-    casos = [
-        Caso((4, 2, 2, BASE)),
-        Caso((6, 8, 4, BASE)),
-        Caso((10, 4, 6, BASE)),
-        Caso((7, 4, 4, BASE)),
-    ]
     T = int(s.integers(20, 40))
-    return [*casos, Caso((T, T // 3, 8, float(s.integers(50, 900)))), Caso((5, 5, 4, BASE))]
+    sorteado = (T, T // 3, 8, float(s.integers(50, 900)))
+    fixos = ((4, 2, 2, BASE), (6, 8, 4, BASE), (10, 4, 6, BASE), (7, 4, 4, BASE))
+    return [Caso(args) for args in (*fixos, sorteado, (5, 5, 4, BASE))]
 
 
-def _interp(pos, d, base):
-    return np.outer(pos, _theta(d, base))
+def _nas(posicoes):
+    """O programa de quem erra nas posições: `posicoes(n, T, L)`, com n de 0 a T − 1."""
+    return lambda T, L, d, base: _angulos(posicoes(np.arange(T), T, L), d, base)
 
 
-INTERPOLAR = Conta(
+CONTAS["interpolar"] = Conta(
     _interpolados,
     _casos_interpolar,
     {
         "esticou": (
-            lambda T, L, d, b: _interp(np.arange(T) * max(T / L, 1), d, b),
-            lambda T, L, d, b: _interp(np.arange(T) * (T / L), d, b),
+            _nas(lambda n, T, L: n * max(T / L, 1)),
+            _nas(lambda n, T, L: n * (T / L)),
         ),
-        "sempre": (lambda T, L, d, b: _interp(np.arange(T) * (L / T), d, b),),
-        "nao_interpolou": (lambda T, L, d, b: _interp(np.arange(T), d, b),),
-        "cortou": (lambda T, L, d, b: _interp(np.minimum(np.arange(T), L - 1), d, b),),
-        "deu_a_volta": (lambda T, L, d, b: _interp(np.arange(T) % L, d, b),),
+        "sempre": _nas(lambda n, T, L: n * (L / T)),
+        "nao_interpolou": _nas(lambda n, T, L: n),
+        "cortou": _nas(lambda n, T, L: np.minimum(n, L - 1)),
+        "deu_a_volta": _nas(lambda n, T, L: n % L),
         "arredondou": (
-            lambda T, L, d, b: _interp(np.floor(np.arange(T) * min(L / T, 1)), d, b),
-            lambda T, L, d, b: _interp(np.round(np.arange(T) * min(L / T, 1)), d, b),
-            lambda T, L, d, b: _interp(np.arange(T) // max(T // L, 1), d, b),
+            _nas(lambda n, T, L: np.floor(n * min(L / T, 1))),
+            _nas(lambda n, T, L: np.round(n * min(L / T, 1))),
+            _nas(lambda n, T, L: n // max(T // L, 1)),
         ),
-        "pontas": (lambda T, L, d, b: _interp(np.arange(T) * min((L - 1) / (T - 1), 1), d, b),),
-        "ntk": (
-            lambda T, L, d, b: _interp(np.arange(T), d, b * max(T / L, 1) ** (d / max(d - 2, 1))),
+        "pontas": _nas(lambda n, T, L: n * min((L - 1) / (T - 1), 1)),
+        "ntk": lambda T, L, d, base: _angulos(
+            np.arange(T), d, base * max(T / L, 1) ** (d / max(d - 2, 1))
         ),
-        "duas_vezes": (lambda T, L, d, b: _interp(np.arange(T) * min(L / T, 1) ** 2, d, b),),
-        "expoente_sem_o_2": (
-            lambda T, L, d, b: np.outer(
-                np.arange(T) * min(L / T, 1), b ** (-np.arange(d // 2) / d)
-            ),
+        "duas_vezes": _nas(lambda n, T, L: n * min(L / T, 1) ** 2),
+        "expoente_sem_o_2": lambda T, L, d, base: np.outer(
+            np.arange(T) * min(L / T, 1), _theta_sem_o_2(d, base)
         ),
-        "posicao_de_1": (lambda T, L, d, b: _interp(np.arange(1, T + 1) * min(L / T, 1), d, b),),
+        "posicao_de_1": _nas(lambda n, T, L: (n + 1) * min(L / T, 1)),
     },
 )
-
-CONTAS = {
-    "senoides": SENOIDES,
-    "deslocamento": DESLOCAMENTO,
-    "atencao": ATENCAO,
-    "rope_intercalado": INTERCALADO,
-    "rope_metades": METADES,
-    "distancia": DISTANCIA,
-    "interpolar": INTERPOLAR,
-}

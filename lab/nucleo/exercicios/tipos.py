@@ -60,7 +60,12 @@ class Conta:
 
     esperado: Callable
     casos: Callable[[np.random.Generator], list[Caso]]
-    imitam: dict[str, tuple[Callable, ...]]
+    imitam: dict[str, Callable | tuple[Callable, ...]]
+
+    def imita(self, engano: str) -> tuple[Callable, ...]:
+        """Quem imita um engano, mesmo que seja um programa só."""
+        quem = self.imitam[engano]
+        return quem if isinstance(quem, tuple) else (quem,)
 
 
 @dataclass(frozen=True)
