@@ -14,6 +14,7 @@ import argparse
 import gc
 import importlib.util
 import os
+import platform
 import shlex
 import sys
 import time
@@ -39,12 +40,6 @@ from palco.tela import (
 )
 
 PACOTES = ("torch", "transformers", "numpy", "tokenizers")
-
-
-# --- linha de comando ------------------------------------------------------------------
-
-
-# --- a aula ----------------------------------------------------------------------------
 
 
 class Aula:
@@ -104,42 +99,29 @@ class Aula:
             choices=list(self.secoes),
             help="roda só esta seção (pode repetir)",
         )
-        analisador.add_argument(
-            "--saida", help="pasta das saídas (padrão: outputs/" + self.nome + ")"
-        )
-        analisador.add_argument(
-            "--sem-graficos",
-            action="store_true",
-            help="não desenha figuras (as da execução anterior saem)",
-        )
-        analisador.add_argument(
-            "--codigo", action="store_true", help="mostra as linhas que acabaram de rodar"
-        )
+        analisador.add_argument("--saida", help=f"pasta das saídas (padrão: outputs/{self.nome})")
+        liga = {"action": "store_true"}
+        sem = "não desenha figuras (as da execução anterior saem)"
+        analisador.add_argument("--sem-graficos", **liga, help=sem)
+        analisador.add_argument("--codigo", **liga, help="mostra as linhas que acabaram de rodar")
         if opcoes:
             opcoes(analisador)
         # Célula a célula, num notebook, argv é do notebook: valem os padrões.
-        return analisador.parse_args([] if "ipykernel" in sys.modules else None)
+        return analisador.parse_args([] if _num_notebook() else None)
 
     def _cabecalho(self, titulo: str) -> None:
         from importlib.metadata import version
 
-        versoes = {p: version(p) for p in PACOTES}
-        versoes = {"python": ".".join(map(str, sys.version_info[:3]))} | versoes
-        self.caderno.ficha = {
-            "comando": shlex.join(["python", f"lab/{self.nome}.py", *map(legivel, sys.argv[1:])])
-            if "ipykernel" not in sys.modules
-            else f"notebook de lab/{self.nome}.py",
-            "quando": time.strftime("%Y-%m-%d %H:%M"),
-            "versoes": versoes,
-        }
+        versoes = {"python": platform.python_version()} | {p: version(p) for p in PACOTES}
+        comando = shlex.join(["python", f"lab/{self.nome}.py", *map(legivel, sys.argv[1:])])
+        if _num_notebook():
+            comando = f"notebook de lab/{self.nome}.py"
+        quando = time.strftime("%Y-%m-%d %H:%M")
+        self.caderno.ficha = {"comando": comando, "quando": quando, "versoes": versoes}
+        ditas = [f"{p} {v}" for p, v in versoes.items()]
         self._regua(titulo, "bold", "center")
-        self._console.print(
-            "  ·  ".join(f"{p} {v}" for p, v in versoes.items()), style="dim", highlight=False
-        )
-        self.caderno.blocos.append(
-            f"`{self.caderno.ficha['comando']}` · "
-            + " · ".join(f"{p} {v}" for p, v in versoes.items())
-        )
+        self._console.print("  ·  ".join(ditas), style="dim", highlight=False)
+        self.caderno.blocos.append(" · ".join([f"`{comando}`", *ditas]))
 
     # --- o modelo ---
 
@@ -150,10 +132,8 @@ class Aula:
         with self.barra() as progresso:
             modelo = fontes.abrir(nome or self.args.modelo, progresso)
         self._modelo = modelo.nome
-        forma = f"wte {inteiro(modelo.V)} × {modelo.d}"
-        forma += (
-            f", wpe {modelo.wpe.shape[0]} × {modelo.d}" if modelo.wpe is not None else ", sem wpe"
-        )
+        wpe = "sem wpe" if modelo.wpe is None else f"wpe {modelo.wpe.shape[0]} × {modelo.d}"
+        forma = f"wte {inteiro(modelo.V)} × {modelo.d}, {wpe}"
         self.diga(f"Quem responde: **{modelo.nome}** ({forma}) — {modelo.origem}.")
         if modelo.motivo:
             self.diga(f"Por quê: {modelo.motivo}.")
@@ -192,9 +172,8 @@ class Aula:
                     return
                 if p is None:
                     return
-                avancar(
-                    p.passo, f"{rotulo} · perda {decimal(p.perda)} · {p.tokens_por_s:.0f} tokens/s"
-                )
+                texto = f"{rotulo} · perda {decimal(p.perda)} · {p.tokens_por_s:.0f} tokens/s"
+                avancar(p.passo, texto)
                 yield p
 
     def _regua(self, titulo: str, estilo: str, lado: str) -> None:
@@ -251,15 +230,8 @@ class Aula:
             ["—" if v is None else f(v) for v, f in zip(linha, colunas.values(), strict=True)]
             for linha in linhas
         ]
-        numericas = [
-            all(
-                isinstance(x[i], (int, float, type(None)))
-                and x[i] is not True
-                and x[i] is not False
-                for x in linhas
-            )
-            for i in range(len(colunas))
-        ]
+        numeros = (int, float, type(None))  # um booleano não é um deles
+        numericas = [all(type(x[i]) in numeros for x in linhas) for i in range(len(colunas))]
         self._desenhar(titulo, list(colunas), prontas, numericas)
         self.caderno.csv(id_, list(colunas), linhas)
         self.caderno.tabela_md(titulo, list(colunas), prontas)
@@ -300,18 +272,9 @@ class Aula:
         self, id_: str, titulo: str, linhas: list[Conferencia], formato: Callable = decimal
     ) -> bool:
         """A tabela medido / esperado / confere. Devolve True se todas conferem."""
-        self.tabela(
-            id_,
-            titulo,
-            {
-                "o que": str,
-                "medido": formato,
-                "esperado": formato,
-                "tolerância": _tolerancia,
-                "confere": _sim,
-            },
-            [[c.nome, c.medido, c.esperado, c.tolerancia, c.confere] for c in linhas],
-        )
+        colunas = {"o que": str, "medido": formato, "esperado": formato, **_CONFERE}
+        corpo = [[c.nome, c.medido, c.esperado, c.tolerancia, c.confere] for c in linhas]
+        self.tabela(id_, titulo, colunas, corpo)
         return self._anotar(id_, linhas)
 
     def comparar(
@@ -327,17 +290,9 @@ class Aula:
         """
         if isinstance(linhas, dict):
             linhas = [Conferencia(n, float(x), 0.0, tolerancia) for n, x in linhas.items()]
-        self.tabela(
-            id_,
-            titulo,
-            {
-                "o que": str,
-                "maior diferença": cientifico,
-                "tolerância": _tolerancia,
-                "confere": _sim,
-            },
-            [[c.nome, c.medido, c.tolerancia, c.confere] for c in linhas],
-        )
+        colunas = {"o que": str, "maior diferença": cientifico, **_CONFERE}
+        corpo = [[c.nome, c.medido, c.tolerancia, c.confere] for c in linhas]
+        self.tabela(id_, titulo, colunas, corpo)
         return self._anotar(id_, linhas)
 
     def _anotar(self, id_: str, linhas: list[Conferencia]) -> bool:
@@ -423,20 +378,16 @@ class Aula:
         tabelas = sum(a.suffix == ".csv" for a in arquivos)
         self._console.print()
         self._console.rule("[bold]Pronto[/]", align="left")
-        if self.conferencias:
-            certas = len(self.conferencias) - len(falhas)
-            self._console.print(
-                f"Contas conferidas: {certas} de {len(self.conferencias)}.", highlight=False
-            )
+        if total := len(self.conferencias):
+            feitas = f"Contas conferidas: {total - len(falhas)} de {total}."
+            self._console.print(feitas, highlight=False)
         for c in falhas:
             self._console.print(rotulado("Não confere:", "bold red", c.nome))
         fizemos = contado(tabelas, "tabela")
         if figuras:
             fizemos += " e " + contado(figuras, "figura")
-        self._console.print(
-            f"{fizemos} em {curto(self.pasta)} (comece por relatorio.md) · {decimal(segundos, 1)} s",
-            highlight=False,
-        )
+        onde = f"{curto(self.pasta)} (comece por relatorio.md)"
+        self._console.print(f"{fizemos} em {onde} · {decimal(segundos, 1)} s", highlight=False)
         if self.args.secao and not self.args.saida:
             inteira = self.pasta.parent
             onde = f"a lição inteira, sem --secao, grava em {curto(inteira)}"
@@ -460,6 +411,10 @@ class Aula:
             raise SystemExit(codigo)
 
 
+def _num_notebook() -> bool:
+    return "ipykernel" in sys.modules
+
+
 def _celula(arquivo: str, linha: int) -> tuple[str, str]:
     # (arquivo, fonte) da célula `# %%` em que a linha está. Num notebook, o "arquivo" é a célula.
     import linecache
@@ -471,9 +426,8 @@ def _celula(arquivo: str, linha: int) -> tuple[str, str]:
     return arquivo, "".join(linhas[inicio:fim]).rstrip() + "\n"
 
 
-def _sim(valor: bool) -> str:
-    return "sim" if valor else "NÃO"
-
-
-def _tolerancia(valor: float) -> str:
-    return "exato" if valor == 0 else cientifico(valor, 0)
+# As duas últimas colunas de toda conferência.
+_CONFERE = {
+    "tolerância": lambda x: "exato" if x == 0 else cientifico(x, 0),
+    "confere": lambda x: "sim" if x else "NÃO",
+}

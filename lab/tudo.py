@@ -50,12 +50,8 @@ _CONTROLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b.")
 
 def licoes() -> list[Path]:
     """As lições numeradas, na ordem: a do número e, em cada número, primeiro a principal."""
-    todas = sorted(AQUI.glob("[0-9][0-9]_*.py"), key=lambda p: (p.stem[:2], not _principal(p), p))
-    return [p for p in todas if not any(f in p.stem for f in FORA)]
-
-
-def _principal(licao: Path) -> bool:
-    return licao.stem[3:] in PRINCIPAIS
+    todas = [p for p in AQUI.glob("[0-9][0-9]_*.py") if not any(f in p.stem for f in FORA)]
+    return sorted(todas, key=lambda p: (p.stem[:2], p.stem[3:] not in PRINCIPAIS, p))
 
 
 # --- rodar uma lição -------------------------------------------------------------------
@@ -93,9 +89,8 @@ def _marca(arquivo: Path):
 
 def _ecoar(cano, dito: list[str]) -> None:
     # O erro da lição aparece na tela na hora e fica guardado para a página.
-    nome = os.environ.get("PYTHONIOENCODING", "").split(":")[0] or locale.getpreferredencoding(
-        False
-    )
+    pedido = os.environ.get("PYTHONIOENCODING", "").split(":")[0]
+    nome = pedido or locale.getpreferredencoding(False)
     decodificar = codecs.getincrementaldecoder(nome)(errors="replace").decode
     while pedaco := cano.read1(4096):
         texto = decodificar(pedaco)
@@ -144,12 +139,9 @@ def _o_que_fazer(nome: str, codigo: int, erro: str) -> list[str]:
     if gentil:
         return [gentil["que"], gentil["agora"]]
     if codigo < 0 or codigo == 137:
-        return [
-            "o sistema a encerrou: talvez tenha faltado memória; feche programas e rode de novo"
-        ]
-    ultima = next(
-        (x for x in reversed(erro.splitlines()) if x.strip()), f"código de saída {codigo}"
-    )
+        faltou = "talvez tenha faltado memória; feche programas e rode de novo"
+        return [f"o sistema a encerrou: {faltou}"]
+    ultima = erro.splitlines()[-1] if erro else f"código de saída {codigo}"
     return [ultima.strip(), com_este_python(f"rode sozinha: python lab/{nome}.py")]
 
 
@@ -208,12 +200,11 @@ def dizer_modelo(modelo: str, feitas: list[Execucao]) -> None:
         print(com_este_python(f"  {fontes.COMO_TER_GPT2}"))
 
 
-def dizer_avisos(avisos: list[str], pagina_pronta: bool) -> None:
-    """As últimas linhas: o que nas apostilas não converteu e, se a página saiu, o que abrir."""
+def dizer_avisos(avisos: list[str]) -> None:
+    """As últimas linhas: o que nas apostilas não converteu, e o que abrir."""
     for aviso in avisos:
         print(f"Aviso: {aviso}")
-    if pagina_pronta:
-        print("Agora abra outputs/index.html")
+    print("Agora abra outputs/index.html")
 
 
 def escolher_modelo(pedido: str | None) -> tuple[str, str]:
@@ -247,7 +238,7 @@ def principal() -> int:
     # Um nome errado se diz uma vez e agora, e não uma vez por lição.
     fontes.conferir_nome(modelo[0])
     if args.so_pagina:
-        dizer_avisos(escrever_paginas([], modelo), True)
+        dizer_avisos(escrever_paginas([], modelo))
         return 0
     print(f"Modelo das lições: {modelo[0]} ({modelo[1]})\n", flush=True)
     # Aqui nada é lembrança: a biblioteca responde outra vez, e são as respostas que a aula lembrará.
@@ -284,7 +275,7 @@ def terminar(feitas: list[Execucao], modelo: tuple[str, str], interrompeu: bool)
         return codigo or da_pagina
     mostrar(feitas)
     dizer_modelo(modelo[0], feitas)
-    dizer_avisos(avisos, True)
+    dizer_avisos(avisos)
     return codigo
 
 

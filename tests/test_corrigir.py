@@ -11,7 +11,7 @@ import time
 import pytest
 
 from conftest import LAB, RAIZ, erro_gentil, rodar, rodar_dentro
-from nucleo.exercicios import caixa, correcao, registro
+from nucleo.exercicios import apostilas, caixa, correcao, registro
 from nucleo.exercicios.caixa import Caixa, Limites
 from turma_de_mentira import HOSTIS, estranhas, montar
 
@@ -58,7 +58,7 @@ def test_turma_de_quarenta_com_dez_hostis(tmp_path):
         notas = {linha["pessoa"]: linha for linha in csv.DictReader(f)}
     with (tmp_path / "s" / "retorno.csv").open(encoding="utf-8", newline="") as f:
         retorno = {(linha["pessoa"], linha["arquivo"]): linha for linha in csv.DictReader(f)}
-    tarefas = {t.id: t for a in registro.apostilas() for t in registro.tarefas(a)}
+    tarefas = {t.id: t for a in apostilas() for t in registro.tarefas(a)}
     for pessoa, funcoes in esperado.items():
         for id_, o_que in funcoes.items():
             arquivo = tarefas[id_].arquivo

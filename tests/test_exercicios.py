@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from banco_de_programas import CERTOS, ERRADOS
-from nucleo.exercicios import filho, juiz, registro
+from nucleo.exercicios import apostilas, filho, juiz, registro
 from nucleo.exercicios.juiz import Ocorrido
 
 pytestmark = pytest.mark.unit
-TAREFAS = [t for a in registro.apostilas() for t in registro.tarefas(a)]
+TAREFAS = [t for a in apostilas() for t in registro.tarefas(a)]
 IDS = [t.id for t in TAREFAS]
 SEMENTES = (registro.SEMENTE, 1, 99)
 IMPORTA = "import numpy as np\n"
@@ -37,8 +37,8 @@ def rodar_aqui(tarefa, texto: str, casos):
 
 def test_um_registro_so_e_na_ordem():
     assert len(TAREFAS) >= 14 and len({t.id for t in TAREFAS}) == len(TAREFAS)
-    assert {2, 6} <= set(registro.apostilas())
-    for apostila in registro.apostilas():
+    assert {2, 6} <= set(apostilas())
+    for apostila in apostilas():
         numeros = [t.numero for t in registro.tarefas(apostila)]
         assert numeros == list(range(1, len(numeros) + 1))
     espelho = {p.name for p in registro.SOLUCOES.glob("*.py")}
@@ -47,7 +47,7 @@ def test_um_registro_so_e_na_ordem():
 
 def test_todo_texto_tem_conta_e_toda_conta_tem_texto():
     """Uma função ou um engano sem texto sumiria calado: o registro só percorre o TOML."""
-    for a in registro.apostilas():
+    for a in apostilas():
         contas = import_module(f"nucleo.exercicios.tarefas_{a:02d}").CONTAS
         imitam = {(i, e) for i, conta in contas.items() for e in conta.imitam}
         assert imitam == {(t.id, e.id) for t in registro.tarefas(a) for e in t.enganos}

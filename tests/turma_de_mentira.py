@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from banco_de_programas import CERTOS, ERRADOS
-from nucleo.exercicios import registro
+from nucleo.exercicios import apostilas, registro
 
 IMPORTA = "import numpy as np\n"
 
@@ -77,7 +77,7 @@ def montar(raiz: Path, pessoas: int = 40, alvo: Path | None = None) -> dict[str,
     As dez primeiras posições são os hostis (um exercício cada; os outros estão certos); das
     demais, uma em cada três acerta tudo, uma erra um em cada tarefa, e uma parou no meio.
     """
-    tarefas = [t for a in registro.apostilas() for t in registro.tarefas(a)]
+    tarefas = [t for a in apostilas() for t in registro.tarefas(a)]
     esperado = {}
     for nome, (programa, _) in list(HOSTIS.items())[:pessoas]:
         pasta = raiz / f"hostil_{nome}"

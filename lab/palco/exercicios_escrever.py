@@ -1,5 +1,6 @@
 """Escreva você: os moldes, a conferência até o primeiro vermelho, a dica e a solução."""
 
+import contextlib
 from pathlib import Path
 
 from nucleo.base.erros import ErroDoUsuario
@@ -34,7 +35,7 @@ def _respostas(apostila: int, pasta: Path, ate: int | None = None):
     """(prontas para rodar, o primeiro veredito ruim já sabido ou None), até a tarefa `ate`."""
     prontas = []
     for tarefa in registro.tarefas(apostila):
-        if ate is not None and tarefa.numero != ate:
+        if ate not in (None, tarefa.numero):
             continue
         texto, engano = caixa.ler_resposta(pasta / tarefa.arquivo)
         if engano:
@@ -54,20 +55,15 @@ def verificar(apostila: int, pasta: Path) -> int:
             f"Rode:  {registro.comando(apostila, '--implementar')}",
         )
     titulo(f"Apostila {apostila:02d} · conferindo")
-    certas = 0
+    certas, ruim = 0, sabido
     # O gerador encerra o processo de dentro ao ser fechado, no primeiro vermelho.
-    vereditos = caixa.Caixa().vereditos(prontas, registro.SEMENTE)
-    ruim = None
-    try:
+    with contextlib.closing(caixa.Caixa().vereditos(prontas, registro.SEMENTE)) as vereditos:
         for veredito in vereditos:
             if not veredito.passou:
                 ruim = veredito
                 break
             certas += 1
             item("[certo]", f"{veredito.tarefa.numero} · {veredito.tarefa.titulo}", "green")
-    finally:
-        vereditos.close()
-    ruim = ruim or sabido
     if ruim:
         item("[falta]" if ruim.engano == "por_fazer" else "[errado]",
              f"{ruim.tarefa.numero} · {ruim.tarefa.titulo}", "bold red")  # fmt: skip
@@ -97,11 +93,8 @@ def mostrar(v: Veredito) -> None:
     item("voltou", v.voltou)
     item("esperado", v.esperado)
     item("significa", v.significa)
-    item(
-        "engano",
-        f"{v.nome_do_engano}. {v.explicacao}" if v.reconhecido else v.explicacao,
-        "bold yellow",
-    )
+    nome = f"{v.nome_do_engano}. " if v.reconhecido else ""
+    item("engano", nome + v.explicacao, "bold yellow")
     tela.print()
 
 

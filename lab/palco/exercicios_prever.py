@@ -22,15 +22,11 @@ def sessao(apostila: int, pasta: Path, args: argparse.Namespace) -> int:
     perguntas = registro.perguntas(apostila)
     # O engano de quem digitou o arquivo aparece já, antes de qualquer medida ou gravação.
     prontas = _ler_arquivo(args.respostas, perguntas) if args.respostas else None
-    diario = Diario.abrir(pasta, apostila) if not args.recomecar else Diario(
-        pasta / f"{apostila:02d}_previsoes.json", apostila, {})  # fmt: skip
     if args.recomecar:
-        guardado = diario.recomecar()
-        diga(
-            f"Guardei as previsões antigas em `{guardado.name}`."
-            if guardado
-            else "Não havia previsões guardadas."
-        )
+        guardado = previsoes.recomecar(pasta, apostila)
+        antigas = f"Guardei as previsões antigas em `{guardado.name}`." if guardado else ""
+        diga(antigas or "Não havia previsões guardadas.")
+    diario = Diario.abrir(pasta, apostila)
     if args.rever:
         return rever(perguntas, diario, apostila)
     titulo(f"Apostila {apostila:02d} · preveja antes de rodar")
@@ -41,10 +37,8 @@ def sessao(apostila: int, pasta: Path, args: argparse.Namespace) -> int:
         bancada = Bancada(args.modelo, progresso)
         try:
             _percorrer(perguntas, diario, bancada, prontas)
-        except (KeyboardInterrupt, EOFError) as fim:
+        except (KeyboardInterrupt, EOFError, _Sair) as fim:
             return _interrompida(fim, perguntas, diario, apostila)
-        except _Sair:
-            return _interrompida(None, perguntas, diario, apostila)
     return _fim(perguntas, diario, apostila)
 
 
@@ -158,8 +152,7 @@ def rever(perguntas, diario: Diario, apostila: int) -> int:
     """Mostra tudo o que já se previu, com a hora, sem medir de novo."""
     titulo(f"Apostila {apostila:02d} · o que você previu")
     for n, p in enumerate(perguntas, 1):
-        g = diario.respostas.get(p.id)
-        if not g:
+        if not (g := diario.respostas.get(p.id)):
             continue
         tela.print()
         diga(f"**{n}.** {p.enunciado}")
@@ -195,12 +188,11 @@ def _ler_arquivo(caminho: str, perguntas) -> dict[str, str]:
     conhecidas = {p.id: p for p in perguntas}
     estranhas = [i for i in lidas if i not in conhecidas]
     ruins = []
-    for id_, r in lidas.items():
-        if id_ in conhecidas:
-            try:
-                previsoes.entender(conhecidas[id_], r["texto"])
-            except NaoEntendi as motivo:
-                ruins.append(f"{id_}: {motivo}")
+    for id_ in filter(conhecidas.get, lidas):
+        try:
+            previsoes.entender(conhecidas[id_], lidas[id_]["texto"])
+        except NaoEntendi as motivo:
+            ruins.append(f"{id_}: {motivo}")
     if estranhas or ruins or not lidas:
         nomes = f"Não conheço: {', '.join(estranhas[:5])}. " if estranhas else ""
         raise ErroDoUsuario(
@@ -221,16 +213,11 @@ def _hora(quando: str) -> str:
 
 
 def _placar(perguntas, diario: Diario) -> None:
-    contagem = [
-        diario.respostas[p.id].get("veredito") for p in perguntas if p.id in diario.respostas
-    ]
-    barra(len(contagem), len(perguntas), "previsões")
-    com_veredito = [v for v in contagem if v and v != LIVRE]
-    certas, quase = com_veredito.count(CERTA), com_veredito.count(PERTO)
-    diga(
-        f"Acertou {certas} de {len(com_veredito)}"
-        + (f", e chegou perto em {quase}." if quase else ".")
-    )
+    feitas = [diario.respostas[p.id] for p in perguntas if p.id in diario.respostas]
+    barra(len(feitas), len(perguntas), "previsões")
+    vereditos = [r["veredito"] for r in feitas if r.get("veredito", LIVRE) != LIVRE]
+    perto = f", e chegou perto em {n}" if (n := vereditos.count(PERTO)) else ""
+    diga(f"Acertou {vereditos.count(CERTA)} de {len(vereditos)}{perto}.")
 
 
 def _interrompida(fim, perguntas, diario: Diario, apostila: int) -> int:

@@ -15,39 +15,26 @@ def principal(apostila: int, doc: str) -> int:
 
 def _opcoes(apostila: int, doc: str) -> argparse.Namespace:
     p = Analisador(prog=f"{apostila:02d}_exercicios.py", description=doc)
-    p.add_argument(
-        "--modelo",
-        default=os.environ.get("LAB_MODELO", "auto"),
-        help="quem responde às medidas (como nas lições)",
-    )
+    padrao = os.environ.get("LAB_MODELO", "auto")
+    p.add_argument("--modelo", default=padrao, help="quem responde às medidas (como nas lições)")
     p.add_argument("--saida", help="a pasta das suas respostas (padrão: minhas_respostas)")
     modo = p.add_mutually_exclusive_group()
     modo.add_argument(
         "--respostas", metavar="ARQUIVO", help="prevê sem perguntar: um JSON com as respostas"
     )
-    modo.add_argument(
-        "--rever", action="store_true", help="mostra o que você já previu, sem perguntar"
-    )
-    modo.add_argument(
-        "--recomecar", action="store_true", help="guarda as previsões antigas e começa outras"
-    )
-    modo.add_argument(
-        "--implementar", action="store_true", help="põe os moldes das funções na sua pasta"
-    )
-    modo.add_argument(
-        "--verificar", action="store_true", help="confere as funções, até a primeira que falha"
-    )
-    modo.add_argument("--dica", type=inteiro_entre(1, 99), metavar="N", help="uma dica da função N")
-    modo.add_argument(
-        "--solucao",
-        type=inteiro_entre(1, 99),
-        metavar="N",
-        help="a solução da função N, depois de passar",
-    )
-    p.add_argument(
-        "--desisto", action="store_true", help="com --solucao: mostra mesmo sem ter passado"
-    )
-    return p.parse_args()  # fmt: skip
+    for opcao, ajuda in {
+        "--rever": "mostra o que você já previu, sem perguntar",
+        "--recomecar": "guarda as previsões antigas e começa outras",
+        "--implementar": "põe os moldes das funções na sua pasta",
+        "--verificar": "confere as funções, até a primeira que falha",
+    }.items():
+        modo.add_argument(opcao, action="store_true", help=ajuda)
+    uma_funcao = {"type": inteiro_entre(1, 99), "metavar": "N"}
+    modo.add_argument("--dica", **uma_funcao, help="uma dica da função N")
+    modo.add_argument("--solucao", **uma_funcao, help="a solução da função N, depois de passar")
+    ajuda = "com --solucao: mostra mesmo sem ter passado"
+    p.add_argument("--desisto", action="store_true", help=ajuda)
+    return p.parse_args()
 
 
 def _rodar(args: argparse.Namespace, apostila: int) -> int:

@@ -7,6 +7,9 @@ import sys
 from rich.console import Console
 from rich.text import Text
 
+from palco.erros import com_este_python
+from palco.tela import marcar
+
 # Sem terminal (arquivo, pipe) o rich suporia 80 colunas e cortaria as barras; 78 cabe em qualquer papel.
 LARGURA = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else 78
 tela = Console(width=LARGURA, highlight=False)
@@ -14,8 +17,6 @@ tela = Console(width=LARGURA, highlight=False)
 
 def diga(texto: str, estilo: str = "") -> None:
     """Um parágrafo, com **negrito** e `código`, quebrado na largura da tela."""
-    from palco.tela import marcar
-
     tela.print(marcar(texto), style=estilo or None)
 
 
@@ -25,10 +26,9 @@ def item(rotulo: str, texto: str, estilo: str = "bold") -> None:
     linhas = []
     for paragrafo in texto.splitlines() or [""]:
         linhas += Text(paragrafo).wrap(tela, largura) or [Text("")]
-    for n, linha in enumerate(linhas):
-        tela.print(
-            Text.assemble((f"{rotulo if n == 0 else '':<13} ", estilo), linha), soft_wrap=True
-        )
+    for linha in linhas:
+        tela.print(Text.assemble((f"{rotulo:<13} ", estilo), linha), soft_wrap=True)
+        rotulo = ""
 
 
 def titulo(texto: str) -> None:
@@ -40,19 +40,12 @@ def titulo(texto: str) -> None:
 def barra(feito: int, total: int, o_que: str) -> None:
     """Quanto já se andou: ━━━━━────  5 de 18 previsões."""
     largura = min(30, max(10, (shutil.get_terminal_size((78, 24)).columns - 30)))
-    cheio = round(largura * feito / total) if total else 0
-    tela.print(
-        Text.assemble(
-            ("━" * cheio, "green"),
-            ("─" * (largura - cheio), "dim"),
-            f"  {feito} de {total} {o_que}",
-        )
-    )
+    cheio = round(largura * feito / total)
+    traco = ("━" * cheio, "green"), ("─" * (largura - cheio), "dim")
+    tela.print(Text.assemble(*traco, f"  {feito} de {total} {o_que}"))
 
 
 def rode(frase: str, comando: str) -> None:
     """Uma frase e, na linha de baixo, o comando inteiro: dá para copiar mesmo numa tela estreita."""
-    from palco.erros import com_este_python
-
     diga(frase)
     tela.print(Text("  " + com_este_python(comando), style="cyan"), soft_wrap=True)

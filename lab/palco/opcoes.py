@@ -61,15 +61,10 @@ def inteiro_entre(menor: int, maior: int) -> Callable[[str], int]:
     """Um tipo de argparse: inteiro de `menor` a `maior`, com mensagem em português."""
 
     def tipo(texto: str) -> int:
-        try:
-            n = int(texto)
-        except ValueError:
-            n = None
-        if n is None or not menor <= n <= maior:
-            raise argparse.ArgumentTypeError(
-                f"esperava um número inteiro de {menor} a {maior}, e veio {texto!r}"
-            )
-        return n
+        if re.fullmatch(r"\s*[+-]?\d+\s*", texto) and menor <= int(texto) <= maior:
+            return int(texto)
+        esperava = f"esperava um número inteiro de {menor} a {maior}"
+        raise argparse.ArgumentTypeError(f"{esperava}, e veio {texto!r}")
 
     return tipo
 

@@ -10,53 +10,46 @@ from nucleo.base.arquivos import legivel
 from nucleo.base.unidades import inteiro
 
 
+def _barra(console, *colunas):
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    partes = (TextColumn("{task.description}"), BarColumn(), *colunas, TimeRemainingColumn())
+    return Progress(*partes, console=console, transient=True)
+
+
+@contextmanager
 def barra_de_progresso(console=None):
-    """Contexto que dá uma função `progresso(o_que, feito, total)` e desenha uma barra em stderr."""
-    return _Barra(console or medir_telas()[1])
+    """Contexto que dá uma função `progresso(o_que, feito, total)` e desenha uma barra em stderr.
 
+    Uma barra por coisa que demora; sem terminal, uma linha de aviso e nada mais.
+    """
+    console = console or medir_telas()[1]
+    barra, tarefas = _barra(console, "{task.percentage:>3.0f} %"), {}
 
-class _Barra:
-    # Uma barra por coisa que demora; sem terminal, uma linha de aviso e nada mais.
-    def __init__(self, console):
-        self._console, self._progresso, self._tarefas = console, None, {}
+    def progresso(o_que: str, feito: int, total: int) -> None:
+        if not tarefas and console.is_terminal:
+            barra.start()
+        if o_que not in tarefas:
+            tarefas[o_que] = barra.add_task(o_que, total=total)
+            if not console.is_terminal:
+                console.print(f"{o_que}…", highlight=False)
+        barra.update(tarefas[o_que], completed=feito)
 
-    def __enter__(self):
-        return self._avancar
-
-    def _avancar(self, o_que: str, feito: int, total: int) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        if o_que not in self._tarefas and not self._console.is_terminal:
-            self._console.print(f"{o_que}…", highlight=False)
-            self._tarefas[o_que] = None
-        if not self._console.is_terminal:
-            return
-        if self._progresso is None:
-            self._progresso = Progress(
-                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
-                TimeRemainingColumn(), console=self._console, transient=True,
-            )  # fmt: skip
-            self._progresso.start()
-        if o_que not in self._tarefas:
-            self._tarefas[o_que] = self._progresso.add_task(o_que, total=total)
-        self._progresso.update(self._tarefas[o_que], completed=feito)
-
-    def __exit__(self, *_):
-        if self._progresso:
-            self._progresso.stop()
+    try:
+        yield progresso
+    finally:
+        if tarefas and console.is_terminal:
+            barra.stop()
 
 
 @contextmanager
 def barra_de_treino(console, rotulo: str, total: int):
     # Dá uma função avancar(passo, texto). Sem terminal, uma linha de aviso e nada mais.
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
     if not console.is_terminal:
         console.print(f"{rotulo}: {inteiro(total)} passos…", highlight=False)
         yield lambda passo, texto: None
         return
-    colunas = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*colunas, console=console, transient=True) as barra:
+    with _barra(console) as barra:
         tarefa = barra.add_task(rotulo, total=total)
         yield lambda passo, texto: barra.update(tarefa, completed=passo, description=texto)
 
@@ -108,13 +101,9 @@ def marcar(texto: str, estilo: str = ""):
     from rich.text import Text
 
     saida = Text(style=estilo)
-    for parte in re.split(r"(\*\*\S.*?\*\*|`[^`]+`)", texto):
-        if len(parte) > 4 and parte.startswith("**") and parte.endswith("**"):
-            saida.append(parte[2:-2], "bold")
-        elif len(parte) > 2 and parte.startswith("`") and parte.endswith("`"):
-            saida.append(parte[1:-1], "cyan")
-        else:
-            saida.append(parte)
+    # O split devolve, de três em três: texto comum, negrito e código (None quando não é).
+    for i, parte in enumerate(re.split(r"\*\*(\S.*?)\*\*|`([^`]+)`", texto)):
+        saida.append(parte or "", ("", "bold", "cyan")[i % 3])
     return saida
 
 
@@ -150,15 +139,8 @@ def _trocar(erro):
         raise erro
     pedaco = ""
     for c in erro.object[erro.start : erro.end]:
-        simples = _TROCAS.get(c)
-        if simples is None:
-            base = unicodedata.normalize("NFKD", c).encode("ascii", "ignore").decode()
-            simples = base or "?"
-        try:
-            simples.encode(erro.encoding)
-        except UnicodeEncodeError:
-            simples = simples.encode("ascii", "replace").decode()
-        pedaco += simples
+        sem_acento = unicodedata.normalize("NFKD", c).encode("ascii", "ignore").decode()
+        pedaco += _TROCAS.get(c) or sem_acento or "?"
     return pedaco, erro.end
 
 

@@ -3,6 +3,7 @@
 from functools import cached_property
 
 from nucleo.base.erros import ErroDoUsuario
+from nucleo.contas import vetores
 from nucleo.modelos import fontes
 from nucleo.modelos.fontes import Modelo
 
@@ -25,9 +26,7 @@ class Bancada:
 
         Erros: `ErroDoUsuario` se nenhum tiver.
         """
-        if all(
-            self.modelo.tokenizador.procurar(p) for p in ("king", "queen", "cat", "cats", "dog")
-        ):
+        if all(map(self.modelo.tokenizador.procurar, ("king", "queen", "cat", "cats", "dog"))):
             return self.modelo
         return fontes.abrir("smollm2", self.progresso)
 
@@ -51,8 +50,6 @@ class Bancada:
     @cached_property
     def normas(self):
         """(V,): o comprimento de cada linha de wte do modelo em inglês."""
-        from nucleo.contas import vetores
-
         return vetores.normas_das_linhas(self.em_ingles.wte)
 
     def linha(self, palavra: str) -> int:
@@ -61,7 +58,5 @@ class Bancada:
 
     def cosseno(self, a: str, b: str) -> float:
         """O cosseno entre as linhas de duas palavras do modelo em inglês."""
-        from nucleo.contas import vetores
-
         wte = self.em_ingles.wte
         return vetores.cosseno(wte[self.linha(a)], wte[self.linha(b)])

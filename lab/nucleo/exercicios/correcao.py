@@ -1,5 +1,6 @@
 """Corrigir uma turma: uma pasta por pessoa, nada dela roda fora da caixa, e uma tabela no fim."""
 
+import contextlib
 import os
 import threading
 from collections import Counter
@@ -45,13 +46,17 @@ class Boletim:
         return sum(v == previsoes.CERTA for v in self.previsoes.values())
 
 
-def nome_seguro(nome: str) -> str:
-    """O nome da pasta para tabelas e CSV: sem caracteres de controle, e nunca uma fórmula.
+def _todas(apostilas: list[int]) -> list[Tarefa]:
+    return [t for a in apostilas for t in registro.tarefas(a)]
 
-    Um nome que começa por = + - ou @ seria executado pela planilha que abrir o CSV.
+
+def seguro(texto: str) -> str:
+    """O texto de alguém para tabelas e CSV: sem caracteres de controle, e nunca uma fórmula.
+
+    Uma célula que começa por = + - ou @ seria executada pela planilha que abrir o CSV.
     """
-    limpo = "".join(c if c.isprintable() else "?" for c in nome)[:80]
-    return "'" + limpo if limpo[:1] in "=+-@" else limpo
+    limpo = "".join(c if c.isprintable() else "?" for c in texto)
+    return "'" + limpo if limpo.startswith(("=", "+", "-", "@")) else limpo
 
 
 def pastas_da_turma(pasta: Path) -> list[Path]:
@@ -66,11 +71,7 @@ def pastas_da_turma(pasta: Path) -> list[Path]:
             "Confira o caminho:  python lab/corrigir.py PASTA_DA_TURMA",
         )
     pastas = sorted(
-        (
-            p
-            for p in pasta.iterdir()
-            if p.is_dir() and not p.is_symlink() and not p.name.startswith(".")
-        ),
+        (p for p in pasta.glob("[!.]*") if p.is_dir() and not p.is_symlink()),
         key=lambda p: p.name.casefold(),
     )
     if not pastas or len(pastas) > MAIOR_TURMA:
@@ -86,16 +87,9 @@ def corrigir_funcoes(
     pasta: Path, tarefas: list[Tarefa], caixa_: Caixa, semente: int
 ) -> dict[str, Veredito]:
     """{id: veredito} das funções de uma pessoa. O que falta ou é estranho nem entra na caixa."""
-    vereditos, respostas = {}, []
-    for tarefa in tarefas:
-        texto, engano = caixa.ler_resposta(pasta / tarefa.arquivo)
-        if engano:
-            vereditos[tarefa.id] = juiz.nao_rodou(tarefa, engano)
-        else:
-            respostas.append((tarefa, texto))
-    for veredito in caixa_.vereditos(respostas, semente):
-        vereditos[veredito.tarefa.id] = veredito
-    return {t.id: vereditos[t.id] for t in tarefas}
+    lidas = [(t, *caixa.ler_resposta(pasta / t.arquivo)) for t in tarefas]
+    rodados = caixa_.vereditos([(t, texto) for t, texto, engano in lidas if not engano], semente)
+    return {t.id: juiz.nao_rodou(t, engano) if engano else next(rodados) for t, _, engano in lidas}
 
 
 def ler_previsoes(pasta: Path, apostila: int) -> dict[str, str]:
@@ -142,12 +136,10 @@ def corrigir_previsoes(
     for p in registro.perguntas(apostila):
         if p.id not in respostas or p.id not in medidas:
             continue
-        try:
+        vereditos[p.id] = previsoes.ERRADA
+        with contextlib.suppress(previsoes.NaoEntendi):
             valor = previsoes.entender(p, respostas[p.id])
-        except previsoes.NaoEntendi:
-            vereditos[p.id] = previsoes.ERRADA
-            continue
-        vereditos[p.id] = previsoes.julgar(p, valor, medidas[p.id], bancada).veredito
+            vereditos[p.id] = previsoes.julgar(p, valor, medidas[p.id], bancada).veredito
     return vereditos
 
 
@@ -159,10 +151,9 @@ def corrigir_turma(
     medidas: dict,
     bancada: Bancada,
     progresso: Callable = lambda *_: None,
-    quantos: int | None = None,
 ) -> list[Boletim]:
-    """Um boletim por pasta, na ordem. `quantos` processos por vez (padrão: um por núcleo)."""
-    tarefas = [t for a in apostilas for t in registro.tarefas(a)]
+    """Um boletim por pasta, na ordem; um processo por núcleo de cada vez."""
+    tarefas = _todas(apostilas)
     # As bibliotecas das respostas certas sobem aqui, uma vez, e não em duas linhas ao mesmo tempo.
     for t in tarefas:
         t.esperado(*juiz.argumentos(registro.casos(t, semente)[0]))
@@ -170,7 +161,7 @@ def corrigir_turma(
 
     def uma(pasta: Path) -> Boletim:
         nonlocal feitos
-        boletim = Boletim(nome_seguro(pasta.name))
+        boletim = Boletim(seguro(pasta.name[:80]))
         try:
             boletim.vereditos = corrigir_funcoes(pasta, tarefas, caixa_, semente)
             for a in apostilas:
@@ -188,7 +179,7 @@ def corrigir_turma(
             progresso("Corrigindo", feitos, len(pastas))
         return boletim
 
-    equipe = ThreadPoolExecutor(quantos or os.cpu_count() or 1)
+    equipe = ThreadPoolExecutor(os.cpu_count())
     try:
         return list(equipe.map(uma, pastas))
     except KeyboardInterrupt:
@@ -214,12 +205,8 @@ def quadro_da_turma(boletins: list[Boletim], apostilas: list[int]) -> Quadro:
             partes.append(f"{certas} de {len(ids)}")
         previstas = f"{b.acertou} de {len(b.previsoes)}" if b.previsoes else "—"
         linhas.append([b.nome, *partes, previstas, b.problema or _principal(b)])
-    colunas = [
-        "pessoa",
-        *[f"funções {a:02d}" for a in apostilas],
-        "previsões",
-        "engano mais repetido",
-    ]
+    funcoes = [f"funções {a:02d}" for a in apostilas]
+    colunas = ["pessoa", *funcoes, "previsões", "engano mais repetido"]
     return Quadro("A turma", dict.fromkeys(colunas, str), linhas)
 
 
@@ -232,13 +219,13 @@ def _principal(b: Boletim) -> str:
     )
     if not contagem:
         return "" if b.passou == len(b.vereditos) else "ainda por fazer"
-    id_, _ = contagem.most_common(1)[0]
-    return next(v.nome_do_engano for v in b.vereditos.values() if v.engano == id_)
+    [(mais, _)] = contagem.most_common(1)
+    return next(v.nome_do_engano for v in b.vereditos.values() if v.engano == mais)
 
 
 def notas(boletins: list[Boletim], apostilas: list[int]) -> tuple[list[str], list[list]]:
     """(colunas, linhas) do CSV: por pessoa, 1 ou 0 em cada função, e o total."""
-    tarefas = [t for a in apostilas for t in registro.tarefas(a)]
+    tarefas = _todas(apostilas)
     colunas = ["pessoa", *[t.arquivo.removesuffix(".py") for t in tarefas], "passou", "previsoes_certas",
                "previsoes_feitas", "problema"]  # fmt: skip
     linhas = [
@@ -253,25 +240,11 @@ def detalhes(boletins: list[Boletim]) -> tuple[list[str], list[list]]:
     """(colunas, linhas) do CSV de retorno: uma linha por função que não passou, com o porquê."""
     linhas = [
         [b.nome, v.tarefa.arquivo, v.engano, v.nome_do_engano, v.explicacao,
-         nome_seguro_longo(v.chamado), nome_seguro_longo(v.voltou), v.esperado]
+         seguro(v.chamado), seguro(v.voltou), v.esperado]
         for b in boletins for v in b.vereditos.values() if not v.passou
     ]  # fmt: skip
-    return [
-        "pessoa",
-        "arquivo",
-        "engano",
-        "nome",
-        "explicacao",
-        "chamado",
-        "voltou",
-        "esperado",
-    ], linhas
-
-
-def nome_seguro_longo(texto: str) -> str:
-    """Como `nome_seguro`, para células longas."""
-    limpo = "".join(c if c.isprintable() else " " for c in texto)
-    return "'" + limpo if limpo[:1] in "=+-@" else limpo
+    colunas = ["pessoa", "arquivo", "engano", "nome", "explicacao", "chamado", "voltou", "esperado"]
+    return colunas, linhas
 
 
 def quadro_dos_enganos(boletins: list[Boletim], quantos: int = 10) -> Quadro:
@@ -318,7 +291,7 @@ def quadro_das_previsoes(boletins: list[Boletim], apostilas: list[int]) -> Quadr
 
 def figura_da_turma(boletins: list[Boletim], apostilas: list[int]):
     """Barras: por função, quantas pessoas passaram, erraram e não fizeram."""
-    tarefas = [t for a in apostilas for t in registro.tarefas(a)]
+    tarefas = _todas(apostilas)
 
     def contar(condicao) -> list[int]:
         return [

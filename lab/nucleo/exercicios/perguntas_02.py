@@ -1,5 +1,7 @@
 """As perguntas da apostila 02. Cada uma mede na hora; nenhum resultado está escrito. O texto está em data/exercicios."""
 
+import numpy as np
+
 from nucleo.base.unidades import cientifico, decimal, inteiro, porcento
 from nucleo.contas import amarracao, arquitetura, tabela_posicoes, vetores
 from nucleo.exercicios.tipos import Medida
@@ -24,17 +26,12 @@ def _pedacos(c):
 
 
 def _onehots(c):
-    import numpy as np
-
     V = c.modelo.V
     gato, cachorro, usina = (vetores.onehot(i, V) for i in (40, 12, 999))
     perto, longe = (float(np.linalg.norm(gato - x)) for x in (cachorro, usina))
     chave = "b" if abs(perto - longe) < 1e-6 else "a" if perto < longe else "c"
-    return Medida(
-        chave,
-        f"as duas distâncias são {decimal(perto, 4)} e {decimal(longe, 4)}",
-        f"V de {c.modelo.nome}",
-    )
+    texto = f"as duas distâncias são {decimal(perto, 4)} e {decimal(longe, 4)}"
+    return Medida(chave, texto, f"V de {c.modelo.nome}")
 
 
 # --- seção 2 -----------------------------------------------------------------------------
@@ -47,16 +44,15 @@ def _forma_ou_sentido(c):
 
 
 def _ordem_dos_pares(c):
-    notas = {
-        "a": c.cosseno("king", "banana"),
-        "b": c.cosseno("cat", "dog"),
-        "c": c.cosseno("king", "King"),
-    }
+    pares = {"a": ("king", "banana"), "b": ("cat", "dog"), "c": ("king", "King")}
+    notas = {k: c.cosseno(*par) for k, par in pares.items()}
+    return _em_ordem(pares, notas, c.em_ingles.nome)
+
+
+def _em_ordem(pares, notas, fonte):
     ordem = sorted(notas, key=lambda k: -notas[k])
-    nomes = {"a": "king–banana", "b": "cat–dog", "c": "king–King"}
-    return Medida(
-        ordem, " > ".join(f"{nomes[k]} {decimal(notas[k])}" for k in ordem), c.em_ingles.nome
-    )
+    texto = " > ".join(f"{pares[k][0]}–{pares[k][1]} {decimal(notas[k])}" for k in ordem)
+    return Medida(ordem, texto, fonte)
 
 
 def _dois_ao_acaso(c):
@@ -69,8 +65,6 @@ def _dois_ao_acaso(c):
 
 
 def _analogia(c):
-    from nucleo.contas import vetores
-
     m, ids = c.em_ingles, [c.linha(p) for p in ("king", "man", "woman")]
     alvo = vetores.vetor_da_analogia(m.wte, *ids)
     primeiros = vetores.vizinhos(m.wte, alvo, 3, c.normas)
@@ -104,29 +98,21 @@ def _peca(nome, peca):
 
 def _desperdicio(c):
     v = _peca("gpt2", "wte")
-    return Medida(
-        v,
-        f"{inteiro(v)} multiplicações, para aproveitar uma linha",
-        "GPT-2 small, contado da arquitetura",
-    )
+    texto = f"{inteiro(v)} multiplicações, para aproveitar uma linha"
+    return Medida(v, texto, "GPT-2 small, contado da arquitetura")
 
 
 def _bytes_xl(tipo=4, pecas=("wte", "wpe")):
     return tipo * sum(_peca("gpt2-xl", p) for p in pecas)
 
 
-def _mb(c):
-    v = _bytes_xl() / 1e6
-    return Medida(
-        v, f"{inteiro(_bytes_xl())} bytes = {decimal(v, 1)} MB", "GPT-2 XL, contado da arquitetura"
-    )
+def _xl(divisor, unidade):
+    def medir(c):
+        v = _bytes_xl() / divisor
+        texto = f"{inteiro(_bytes_xl())} bytes = {decimal(v, 1)} {unidade}"
+        return Medida(v, texto, "GPT-2 XL, contado da arquitetura")
 
-
-def _mib(c):
-    v = _bytes_xl() / 2**20
-    return Medida(
-        v, f"{inteiro(_bytes_xl())} bytes = {decimal(v, 1)} MiB", "GPT-2 XL, contado da arquitetura"
-    )
+    return medir
 
 
 PARES_WPE = {"a": (0, 1), "b": (1, 2), "c": (2, 500)}
@@ -136,9 +122,7 @@ def _linhas_do_gpt2(c):
     f = gpt2_medido.fatos()["wpe_medido"]
     onde = {linha: n for n, linha in enumerate(f["linhas"])}
     notas = {k: f["cossenos"][onde[i]][onde[j]] for k, (i, j) in PARES_WPE.items()}
-    ordem = sorted(notas, key=lambda k: -notas[k])
-    texto = " > ".join(f"{PARES_WPE[k][0]}–{PARES_WPE[k][1]} {decimal(notas[k])}" for k in ordem)
-    return Medida(ordem, texto, "GPT-2, medido")
+    return _em_ordem(PARES_WPE, notas, "GPT-2, medido")
 
 
 def _vizinhas(c):
@@ -184,13 +168,10 @@ def _quase_perpendiculares(c):
 
 
 def _parte_de_wte(c):
-    conta = arquitetura.contar(TAMANHOS["gpt2"])
-    v = 100 * conta["wte"] / sum(conta.values())
-    return Medida(
-        v,
-        f"{inteiro(conta['wte'])} de {inteiro(sum(conta.values()))}: {decimal(v, 1)} %",
-        "GPT-2 small, contado da arquitetura",
-    )
+    wte, total = _peca("gpt2", "wte"), sum(arquitetura.contar(TAMANHOS["gpt2"]).values())
+    v = 100 * wte / total
+    texto = f"{inteiro(wte)} de {inteiro(total)}: {decimal(v, 1)} %"
+    return Medida(v, texto, "GPT-2 small, contado da arquitetura")
 
 
 def _parte_no_solto(c):
@@ -283,8 +264,8 @@ MEDEM = {
     "analogia": _analogia,
     "conjunto": _conjunto,
     "desperdicio": _desperdicio,
-    "xl_mb": _mb,
-    "xl_mib": _mib,
+    "xl_mb": _xl(1e6, "MB"),
+    "xl_mib": _xl(2**20, "MiB"),
     "linhas_do_gpt2": _linhas_do_gpt2,
     "vizinhas": _vizinhas,
     "um_a_mais": _um_a_mais,

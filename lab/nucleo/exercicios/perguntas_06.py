@@ -1,16 +1,16 @@
 """As perguntas da apostila 06. Cada uma mede na hora; nenhum resultado está escrito. O texto está em data/exercicios."""
 
+import torch
+
 from nucleo.base.unidades import cientifico, decimal, inteiro, porcento
+from nucleo.contas import escalonamento, permutacao, posicoes, posicoes_no_modelo, rope
 from nucleo.exercicios.tipos import Medida
+from nucleo.modelos import fontes, textos
 
 NADA = 1e-4  # abaixo disso é arredondamento: ele fica perto de 1e-7, e o resto perto de 1
 
 
 def _desequilibrio(c):
-    import torch
-
-    from nucleo.contas import posicoes
-
     torch.manual_seed(6)
     tabela = posicoes.EmbeddingsDeEntrada(2000, 512, desvio_inicial=1.0)
     token = float(tabela(torch.arange(2000)[None]).detach().norm(dim=-1).mean())
@@ -23,25 +23,18 @@ def _desequilibrio(c):
 
 
 def _norma_da_posicao(c):
-    from nucleo.contas import posicoes
-
     v = float(posicoes.senoides(50, 512).norm(dim=-1).mean())
     return Medida(v, f"{decimal(v, 3)}, a mesma em toda posição", "a tabela de senoides, d = 512")
 
 
 def _frase():
     """As palavras, os dois lugares que trocam, a permutação e um vetor por palavra."""
-    from nucleo.contas import permutacao
-    from nucleo.modelos import textos
-
     palavras, i, j = textos.frase()
     ordem = permutacao.troca(len(palavras), i, j)
     return palavras, i, j, ordem, permutacao.vetores_da_frase(palavras, 64, 6)
 
 
 def _sem_mascara(c):
-    from nucleo.contas import permutacao
-
     palavras, _, _, ordem, x = _frase()
     camadas = permutacao.sortear_camadas(1, 64, 6)
     antes, depois = permutacao.empilhar(x, camadas), permutacao.empilhar(x[ordem], camadas)
@@ -65,8 +58,6 @@ def _explique(c):
 
 def _ultima(camadas_):
     def medir(c):
-        from nucleo.contas import permutacao
-
         _, _, _, ordem, x = _frase()
         camadas = permutacao.sortear_camadas(camadas_, 64, 6)
         antes, depois = (permutacao.empilhar(y, camadas, causal=True)[-1] for y in (x, x[ordem]))
@@ -82,17 +73,11 @@ def _ultima(camadas_):
 
 
 def _onda(c):
-    from nucleo.contas import posicoes
-
     v = float(posicoes.comprimentos_de_onda(512)[-1])
     return Medida(v, f"{inteiro(v)} posições por volta", "d = 512, base 10000")
 
 
 def _produtos(c):
-    import torch
-
-    from nucleo.contas import posicoes
-
     p = posicoes.senoides([10, 13, 100, 103], 64, dtype=torch.float64)
     perto, longe = float(p[0] @ p[1]), float(p[2] @ p[3])
     chave = "a" if abs(perto - longe) < 1e-9 else "b" if perto > longe else "c"
@@ -102,8 +87,6 @@ def _produtos(c):
 
 
 def _exp_log(c):
-    from nucleo.contas import posicoes
-
     direta, exp_log = (posicoes.erro_das_frequencias(512, f) for f in ("potencia", "exp_log"))
     chave = "a" if exp_log < direta / 1.5 else "c" if exp_log > direta * 1.5 else "b"
     texto = f"erro relativo: potência {cientifico(direta)}, exp(log) {cientifico(exp_log)}"
@@ -111,8 +94,6 @@ def _exp_log(c):
 
 
 def _troca_muda(c):
-    from nucleo.contas import posicoes
-
     palavras, i, j, ordem, x = _frase()
     pe = posicoes.senoides(len(x), 64)
     mudou = ((x + pe) - (x[ordem] + pe)).abs().amax(1) > NADA
@@ -125,8 +106,6 @@ def _troca_muda(c):
 
 
 def _bolsa(c):
-    from nucleo.contas import permutacao, posicoes
-
     _, _, _, ordem, x = _frase()
     pe = posicoes.senoides(len(x), 64)
     sem = permutacao.mesma_bolsa(x, x[ordem])
@@ -140,11 +119,6 @@ def _bolsa(c):
 
 
 def _perda(c):
-    import torch
-
-    from nucleo.contas import posicoes_no_modelo
-    from nucleo.modelos import textos
-
     m = c.modelo
     lingua = "pt" if m.nome == "mini" else "en"
 
@@ -163,10 +137,6 @@ def _perda(c):
 
 
 def _norma_do_rope(c):
-    import torch
-
-    from nucleo.contas import rope
-
     x = torch.randn(40, 64, generator=torch.Generator().manual_seed(6))
     d = float((rope.rope(x).norm(dim=-1) - x.norm(dim=-1)).abs().max())
     return Medida(
@@ -177,10 +147,6 @@ def _norma_do_rope(c):
 
 
 def _so_a_distancia(c):
-    import torch
-
-    from nucleo.contas import rope
-
     gerador = torch.Generator().manual_seed(6)
     q, k = torch.randn(2, 64, generator=gerador, dtype=torch.float64)
 
@@ -198,11 +164,6 @@ def _so_a_distancia(c):
 
 
 def _pareamento(c):
-    import torch
-
-    from nucleo.contas import posicoes_no_modelo
-    from nucleo.modelos import fontes, textos
-
     m = c.modelo if c.modelo.wpe is None else fontes.abrir("smollm2", c.progresso)
     lm = m.completo()
     ids = torch.tensor(m.tokenizador.ids(textos.trecho("en"))[:48])
@@ -215,23 +176,17 @@ def _pareamento(c):
 
 
 def _bfloat16(c):
-    import torch
-
     v = len(torch.arange(1024).bfloat16().unique())
     return Medida(v, f"só {inteiro(v)} números diferentes", "torch, bfloat16")
 
 
 def _base(c):
-    from nucleo.contas import posicoes
-
     a, b = (float(posicoes.comprimentos_de_onda(64, base)[-1]) for base in (10_000, 500_000))
     chave = "a" if b > 1.5 * a else "b" if b < a / 1.5 else "c"
     return Medida(chave, f"de {inteiro(a)} para {inteiro(b)} posições por volta", "d = 64")
 
 
 def _interpolar(c):
-    from nucleo.contas import escalonamento
-
     antes = escalonamento.sem_escala(64).frequencias
     depois = escalonamento.linear(64, 4).frequencias
     v = float((depois / antes).mean())
@@ -241,8 +196,6 @@ def _interpolar(c):
 
 
 def _ntk(c):
-    from nucleo.contas import escalonamento
-
     antes = escalonamento.sem_escala(64).frequencias
     depois = escalonamento.ntk(64, 4).frequencias
     razoes = (depois / antes).tolist()

@@ -1,6 +1,8 @@
 """Prever: entender o que se digitou, guardar com hora antes de medir, e dar o veredito."""
 
+import itertools
 import json
+import math
 import re
 import time
 from dataclasses import dataclass
@@ -42,13 +44,10 @@ def ler_numero(texto: str, unidade: str = "") -> float:
     if not achado:
         raise NaoEntendi("Preciso de um número, por exemplo 12 ou 3,5.")
     numero, resto = achado[1], achado[2].strip().strip(".")
-    vezes = 1.0
-    if resto in _VEZES:
-        vezes = _VEZES[resto]
-    elif resto and resto not in ("%", "x", unidade.casefold()):
+    if resto and resto not in ("%", "x", unidade.casefold(), *_VEZES):
         outra = f" A unidade aqui é {unidade}." if unidade else " Aqui não há unidade."
         raise NaoEntendi(f"Não entendi “{resto[:30]}” depois do número.{outra}")
-    return _desfazer(numero) * vezes
+    return _desfazer(numero) * _VEZES.get(resto, 1.0)
 
 
 def _desfazer(numero: str) -> float:
@@ -76,7 +75,7 @@ def _desfazer(numero: str) -> float:
         valor = float(mantissa + ("e" + expoente if expoente else ""))
     except ValueError:
         raise NaoEntendi(f"Não entendi “{numero}” como número.") from None
-    if valor != valor or abs(valor) == float("inf"):
+    if math.isinf(valor):
         raise NaoEntendi("Esse número é grande demais.")
     return valor
 
@@ -149,28 +148,25 @@ def mostrar_previsto(pergunta: Pergunta, valor) -> str:
     return valor if len(valor) <= 200 else valor[:199] + "…"
 
 
-def dentro(pergunta: Pergunta, valor: float, medido: float) -> bool:
-    """True se o número previsto fica na tolerância da pergunta (relativa, ou absoluta)."""
-    return abs(valor - medido) <= max(pergunta.tolerancia * abs(medido), pergunta.absoluta)
+def folga_de(pergunta: Pergunta, medido: float) -> float:
+    """A que distância do medido um número ainda acerta: a tolerância relativa, ou a absoluta."""
+    return max(pergunta.tolerancia * abs(medido), pergunta.absoluta)
 
 
 def julgar(pergunta: Pergunta, valor, medida: Medida, bancada=None) -> Resultado:
     """O veredito de uma previsão entendida, contra o que se mediu, com a explicação dela."""
     previsto = mostrar_previsto(pergunta, valor)
-    veredito, explicacao, pontos = ERRADA, "", ()
+    explicacoes = {o.chave: o.explicacao for o in pergunta.opcoes}
+    veredito, explicacao, pontos = CERTA if valor == medida.valor else ERRADA, "", ()
     if pergunta.tipo == "escolha":
-        veredito = CERTA if valor == medida.valor else ERRADA
-        explicacao = next(o.explicacao for o in pergunta.opcoes if o.chave == valor)
-    elif pergunta.tipo == "ordem":
-        veredito = CERTA if valor == medida.valor else ERRADA
+        explicacao = explicacoes[valor]
+    elif pergunta.tipo == "ordem" and veredito == ERRADA:
         # De quem está fora do lugar, fala-se do primeiro.
         fora = [v for v, m in zip(valor, medida.valor, strict=True) if v != m]
-        explicacao = next(
-            (o.explicacao for o in pergunta.opcoes if fora and o.chave == fora[0]), ""
-        )
+        explicacao = explicacoes[fora[0]]
     elif pergunta.tipo == "numero":
         veredito, explicacao = _numero(pergunta, valor, medida.valor, bancada)
-    else:
+    elif pergunta.tipo == "texto":
         veredito, pontos = LIVRE, tuple(medida.valor)
     return Resultado(
         previsto, medida.texto, medida.fonte, veredito, explicacao, pergunta.porque, pontos
@@ -178,20 +174,21 @@ def julgar(pergunta: Pergunta, valor, medida: Medida, bancada=None) -> Resultado
 
 
 def _numero(pergunta: Pergunta, valor: float, medido: float, bancada) -> tuple[str, str]:
-    if dentro(pergunta, valor, medido):
+    longe, folga = abs(valor - medido), folga_de(pergunta, medido)
+    if longe <= folga:
         return CERTA, ""
     # A confusão mais próxima explica, se estiver perto de verdade (2 %, ou meia unidade).
     melhores = []
     for confusao in pergunta.confusoes:
         errado = float(confusao.valor(bancada))
-        folga = max(0.02 * abs(errado), pergunta.absoluta / 3, 0.02 if abs(errado) < 1 else 0)
-        if abs(valor - errado) <= folga:
-            melhores.append((abs(valor - errado), confusao.explicacao))
+        distancia = abs(valor - errado)
+        if distancia <= max(0.02 * max(abs(errado), 1.0), pergunta.absoluta / 3):
+            melhores.append((distancia, confusao.explicacao))
     if melhores:
         return ERRADA, min(melhores)[1]
-    perto = abs(valor - medido) <= 3 * max(pergunta.tolerancia * abs(medido), pergunta.absoluta, 0)
     lado = "Ficou acima" if valor > medido else "Ficou abaixo"
-    return (PERTO if perto else ERRADA), f"{lado} do medido. {pergunta.erro_geral}".strip()
+    perto = PERTO if longe <= 3 * folga else ERRADA
+    return perto, f"{lado} do medido. {pergunta.erro_geral}".strip()
 
 
 # --- guardar ---------------------------------------------------------------------------
@@ -220,7 +217,7 @@ class Diario:
 
         Erros: `ErroDoUsuario` se o arquivo existir e não se deixar ler.
         """
-        arquivo = pasta / f"{apostila:02d}_previsoes.json"
+        arquivo = _do_diario(pasta, apostila)
         if not arquivo.exists():
             return cls(arquivo, apostila, {})
         try:
@@ -273,22 +270,20 @@ class Diario:
         texto = json.dumps(dados, ensure_ascii=False, indent=1) + "\n"
         arquivos.gravar(self.arquivo, texto.encode("utf-8"), arquivos.OUTRA_PASTA)
 
-    def recomecar(self) -> Path | None:
-        """Guarda o diário de lado, com a hora no nome, e começa outro. Nada se apaga."""
-        if not self.arquivo.exists():
-            return None
-        guardado = self.arquivo.with_name(
-            f"{self.arquivo.stem}.{time.strftime('%Y%m%d-%H%M%S')}.json"
-        )
-        n = 1
-        while guardado.exists():
-            n += 1
-            guardado = self.arquivo.with_name(
-                f"{self.arquivo.stem}.{time.strftime('%Y%m%d-%H%M%S')}-{n}.json"
-            )
-        self.arquivo.rename(guardado)
-        self.respostas = {}
-        return guardado
+
+def _do_diario(pasta: Path, apostila: int) -> Path:
+    return pasta / f"{apostila:02d}_previsoes.json"
+
+
+def recomecar(pasta: Path, apostila: int) -> Path | None:
+    """Guarda o diário de lado, com a hora no nome, e devolve onde; None se não havia. Nada se apaga."""
+    arquivo = _do_diario(pasta, apostila)
+    if not arquivo.exists():
+        return None
+    hora = time.strftime("%Y%m%d-%H%M%S")
+    horas = itertools.chain([hora], (f"{hora}-{n}" for n in itertools.count(2)))
+    nomes = (arquivo.with_name(f"{arquivo.stem}.{h}.json") for h in horas)
+    return arquivo.rename(next(p for p in nomes if not p.exists()))
 
 
 def ler_respostas(texto: str) -> dict[str, dict]:

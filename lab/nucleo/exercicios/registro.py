@@ -1,6 +1,7 @@
 """O registro único dos exercícios: em que ordem, de que seção, com que dica e que solução."""
 
 import ast
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -8,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from nucleo.base import arquivos, caminhos
-from nucleo.exercicios import apostilas  # noqa: F401 - quem usa o registro a acha aqui
 from nucleo.exercicios.tipos import Caso, Confusao, Engano, Opcao, Pergunta, Tarefa
 
 SOLUCOES = Path(__file__).with_name("solucoes")
@@ -30,33 +30,35 @@ def tarefas(apostila: int) -> tuple[Tarefa, ...]:
     for texto in _textos("tarefa", apostila):
         conta = contas[texto["id"]]
         enganos = tuple(Engano(**e, imita=conta.imita(e["id"])) for e in texto.pop("engano"))
-        feitas.append(
-            Tarefa(
-                **texto, apostila=apostila, esperado=conta.esperado, casos=conta.casos,
-                enganos=enganos,
-            )
-        )  # fmt: skip
+        certa = {"esperado": conta.esperado, "casos": conta.casos, "enganos": enganos}
+        feitas.append(Tarefa(**texto, **certa, apostila=apostila))
     return tuple(feitas)
 
 
 @cache
 def perguntas(apostila: int) -> tuple[Pergunta, ...]:
     """As perguntas de previsão de uma apostila, na ordem."""
-    modulo = import_module(f"nucleo.exercicios.perguntas_{apostila:02d}")
     feitas = []
     for texto in _textos("pergunta", apostila):
         opcoes = tuple(Opcao(**o) for o in texto.pop("opcao", ()))
-        confusoes = tuple(_confusao(modulo, **c) for c in texto.pop("confusao", ()))
-        medir = modulo.MEDEM[texto["id"]]
+        confusoes = tuple(_confusao(apostila, **c) for c in texto.pop("confusao", ()))
+        medir = _do_modulo(apostila, "MEDEM", texto["id"])
         feitas.append(
             Pergunta(**texto, apostila=apostila, medir=medir, opcoes=opcoes, confusoes=confusoes)
         )
     return tuple(feitas)
 
 
-def _confusao(modulo, explicacao: str, valor: float = 0.0, conta: str = "") -> Confusao:
+def _do_modulo(apostila: int, tabela: str, nome: str) -> Callable:
+    # O módulo das medidas traz o torch: só se abre quando alguém mede.
+    modulo = f"nucleo.exercicios.perguntas_{apostila:02d}"
+    return lambda bancada: getattr(import_module(modulo), tabela)[nome](bancada)
+
+
+def _confusao(apostila: int, explicacao: str, valor: float = 0.0, conta: str = "") -> Confusao:
     # O número errado está escrito no texto, ou é uma conta do módulo.
-    return Confusao(modulo.CONFUNDEM[conta] if conta else lambda _: valor, explicacao)
+    quanto = _do_modulo(apostila, "CONFUNDEM", conta) if conta else lambda _: valor
+    return Confusao(quanto, explicacao)
 
 
 def casos(tarefa: Tarefa, semente: int = SEMENTE) -> list[Caso]:

@@ -11,6 +11,8 @@ from nucleo.contas import arquitetura, vetores
 from nucleo.exercicios.tipos import Caso, Conta, Mesmo, Vista
 from nucleo.modelos.tamanhos import TAMANHOS, Tamanho
 
+CONTAS: dict[str, Conta] = {}
+
 # --- 1 · consulta por one-hot ------------------------------------------------------------
 
 
@@ -32,26 +34,27 @@ def _eye(ids, E):
     return np.eye(len(E))[ids]
 
 
-CONSULTA = Conta(
+CONTAS["consulta"] = Conta(
     _consulta,
     _casos_consulta,
     {
-        "conta_de_1": (lambda ids, E: (_eye(ids - 1, E), E[ids - 1]),),
+        "conta_de_1": lambda ids, E: (_eye(ids - 1, E), E[ids - 1]),
         "multi_hot": (
             lambda ids, E: (_eye(ids, E).max(0), _eye(ids, E).max(0) @ E),
             lambda ids, E: (_eye(ids, E).sum(0), _eye(ids, E).sum(0) @ E),
         ),
-        "onehot_deitado": (lambda ids, E: (_eye(ids, E).T, E[ids]),),
+        "onehot_deitado": lambda ids, E: (_eye(ids, E).T, E[ids]),
         "so_o_primeiro": (
             lambda ids, E: (_eye(ids[:1], E), E[ids[:1]]),
             lambda ids, E: (_eye(ids[0], E), E[ids[0]]),
         ),
-        "sem_repetir": (lambda ids, E: (_eye(np.unique(ids), E), E[np.unique(ids)]),),
-        "faltou_o_onehot": (lambda ids, E: E[ids],),
-        "id_no_lugar_do_1": (
-            lambda ids, E: (_eye(ids, E) * ids[:, None], _eye(ids, E) * ids[:, None] @ E),
+        "sem_repetir": lambda ids, E: (_eye(np.unique(ids), E), E[np.unique(ids)]),
+        "faltou_o_onehot": lambda ids, E: E[ids],
+        "id_no_lugar_do_1": lambda ids, E: (
+            _eye(ids, E) * ids[:, None],
+            _eye(ids, E) * ids[:, None] @ E,
         ),
-        "ordem_da_tupla": (lambda ids, E: (E[ids], _eye(ids, E)),),
+        "ordem_da_tupla": lambda ids, E: (E[ids], _eye(ids, E)),
     },
 )
 
@@ -74,27 +77,27 @@ def _norma(v):
     return np.sqrt((v * v).sum())
 
 
-COSSENO = Conta(
+CONTAS["cosseno"] = Conta(
     vetores.cosseno,
     _casos_cosseno,
     {
-        "produto_interno": (lambda a, b: a @ b,),
+        "produto_interno": lambda a, b: a @ b,
         "so_uma_norma": (
             lambda a, b: a @ b / max(_norma(a), 1e-300),
             lambda a, b: a @ b / max(_norma(b), 1e-300),
         ),
-        "norma_sem_raiz": (lambda a, b: a @ b / ((a @ a) * (b @ b) or 1),),
-        "norma_l1": (lambda a, b: a @ b / (np.abs(a).sum() * np.abs(b).sum() or 1),),
-        "distancia_cosseno": (lambda a, b: 1 - vetores.cosseno(a, b),),
-        "distancia_euclidiana": (lambda a, b: _norma(a - b),),
-        "modulo": (lambda a, b: abs(vetores.cosseno(a, b)),),
-        "correlacao": (lambda a, b: vetores.cosseno(a - a.mean(), b - b.mean()),),
+        "norma_sem_raiz": lambda a, b: a @ b / ((a @ a) * (b @ b) or 1),
+        "norma_l1": lambda a, b: a @ b / (np.abs(a).sum() * np.abs(b).sum() or 1),
+        "distancia_cosseno": lambda a, b: 1 - vetores.cosseno(a, b),
+        "distancia_euclidiana": lambda a, b: _norma(a - b),
+        "modulo": lambda a, b: abs(vetores.cosseno(a, b)),
+        "correlacao": lambda a, b: vetores.cosseno(a - a.mean(), b - b.mean()),
         "angulo": (
             lambda a, b: np.arccos(np.clip(vetores.cosseno(a, b), -1, 1)),
             lambda a, b: np.degrees(np.arccos(np.clip(vetores.cosseno(a, b), -1, 1))),
         ),
-        "divide_por_zero": (
-            lambda a, b: vetores.cosseno(a, b) if a.any() and b.any() else float("nan"),
+        "divide_por_zero": lambda a, b: (
+            vetores.cosseno(a, b) if a.any() and b.any() else float("nan")
         ),
     },
 )
@@ -116,11 +119,6 @@ def _vizinhos(E, i, k):
     return [j for j, _ in vetores.vizinhos(E, E[i], k, np.sqrt((E * E).sum(1)), (i,))]
 
 
-def _sem_quase_empates(E, i):
-    notas = np.sort(np.delete(_cossenos(E, E[i]), i))
-    return np.diff(notas).min() > 1e-5
-
-
 def _casos_vizinhos(s):
     # Sinais em quatro dimensões, e múltiplos: as normas são pares, os cossenos são 1 ou ±½, e os
     # empates são exatos em qualquer precisão, biblioteca e ordem de soma.
@@ -139,7 +137,8 @@ def _casos_vizinhos(s):
         V, d, k = int(s.integers(15, 40)), int(s.integers(4, 9)), int(s.integers(3, 7))
         E = s.standard_normal((V, d)) * s.uniform(0.3, 4, (V, 1)) + 0.5
         i = int(s.integers(1, V))
-        if _sem_quase_empates(E, i):
+        notas = np.sort(np.delete(_cossenos(E, E[i]), i))
+        if np.diff(notas).min() > 1e-5:  # sem quase empates
             casos.append(Caso((E, i, k)))
     return casos
 
@@ -148,25 +147,23 @@ def _por_distancia(E, v):
     return -np.sqrt(((E - v) ** 2).sum(1))
 
 
-VIZINHOS = Conta(
+CONTAS["vizinhos"] = Conta(
     _vizinhos,
     _casos_vizinhos,
     {
-        "inclui_a_propria": (lambda E, i, k: _ordenar(_cossenos(E, E[i]))[:k],),
+        "inclui_a_propria": lambda E, i, k: _ordenar(_cossenos(E, E[i]))[:k],
         "do_mais_longe": (
             lambda E, i, k: _ordenar(-_cossenos(E, E[i]), (i,))[:k],
             lambda E, i, k: _ordenar(-_cossenos(E, E[i]))[:k],
         ),
-        "produto_interno": (lambda E, i, k: _ordenar(E @ E[i], (i,))[:k],),
-        "distancia_euclidiana": (lambda E, i, k: _ordenar(_por_distancia(E, E[i]), (i,))[:k],),
-        "empate_pelo_maior": (
-            lambda E, i, k: [
-                j for j in np.argsort(_cossenos(E, E[i]), kind="stable")[::-1] if j != i
-            ][:k],
-        ),
-        "devolveu_cossenos": (lambda E, i, k: np.sort(np.delete(_cossenos(E, E[i]), i))[::-1][:k],),
-        "um_a_menos": (lambda E, i, k: [j for j in _ordenar(_cossenos(E, E[i]))[:k] if j != i],),
-        "ignorou_k": (lambda E, i, k: _ordenar(_cossenos(E, E[i]), (i,)),),
+        "produto_interno": lambda E, i, k: _ordenar(E @ E[i], (i,))[:k],
+        "distancia_euclidiana": lambda E, i, k: _ordenar(_por_distancia(E, E[i]), (i,))[:k],
+        "empate_pelo_maior": lambda E, i, k: [
+            j for j in np.argsort(_cossenos(E, E[i]), kind="stable")[::-1] if j != i
+        ][:k],
+        "devolveu_cossenos": lambda E, i, k: np.sort(np.delete(_cossenos(E, E[i]), i))[::-1][:k],
+        "um_a_menos": lambda E, i, k: [j for j in _ordenar(_cossenos(E, E[i]))[:k] if j != i],
+        "ignorou_k": lambda E, i, k: _ordenar(_cossenos(E, E[i]), (i,)),
     },
 )
 
@@ -178,30 +175,33 @@ def _alvo(E, a, b, c):
     return vetores.vetor_da_analogia(E, a, b, c).astype(float)
 
 
-def _melhor(notas, fora=()):
-    return next(iter(_ordenar(notas, fora)))
-
-
-def _analogia(E, a, b, c):
-    return _melhor(_cossenos(E, _alvo(E, a, b, c)), (a, b, c))
-
-
 def _unitarias(E):
     return E / np.sqrt((E * E).sum(1, keepdims=True))
 
 
-ANALOGIA_ERRADA = {
-    "sem_excluir": lambda E, a, b, c: _melhor(_cossenos(E, _alvo(E, a, b, c))),
-    "exclui_so_a": lambda E, a, b, c: _melhor(_cossenos(E, _alvo(E, a, b, c)), (a,)),
-    "exclui_so_b": lambda E, a, b, c: _melhor(_cossenos(E, _alvo(E, a, b, c)), (b,)),
-    "exclui_so_c": lambda E, a, b, c: _melhor(_cossenos(E, _alvo(E, a, b, c)), (c,)),
-    "sinal_trocado": lambda E, a, b, c: _melhor(_cossenos(E, E[b] - E[a] + E[c]), (a, b, c)),
-    "soma_tudo": lambda E, a, b, c: _melhor(_cossenos(E, E[a] + E[b] + E[c]), (a, b, c)),
-    "outro_sinal": lambda E, a, b, c: _melhor(_cossenos(E, E[a] + E[b] - E[c]), (a, b, c)),
-    "produto_interno": lambda E, a, b, c: _melhor(E @ _alvo(E, a, b, c), (a, b, c)),
-    "distancia": lambda E, a, b, c: _melhor(_por_distancia(E, _alvo(E, a, b, c)), (a, b, c)),
-    "normalizou_antes": lambda E, a, b, c: _analogia(_unitarias(E), a, b, c),
-    "mais_longe": lambda E, a, b, c: _melhor(-_cossenos(E, _alvo(E, a, b, c)), (a, b, c)),
+def _vencedora(alvo=_alvo, notas=_cossenos, fora="abc"):
+    """O programa que acha a vencedora; com outro alvo, outras notas ou menos gente fora, um errado."""
+
+    def programa(E, a, b, c):
+        tiradas = [i for nome, i in zip("abc", (a, b, c), strict=True) if nome in fora]
+        return _ordenar(notas(E, alvo(E, a, b, c)), tiradas)[0]
+
+    return programa
+
+
+_analogia = _vencedora()
+_ANALOGIAS_ERRADAS = {
+    "sem_excluir": (_vencedora(fora=""),),
+    "exclui_so_uma": (_vencedora(fora="a"), _vencedora(fora="b"), _vencedora(fora="c")),
+    "sinal_trocado": (
+        _vencedora(lambda E, a, b, c: E[b] - E[a] + E[c]),
+        _vencedora(lambda E, a, b, c: E[a] + E[b] - E[c]),
+        _vencedora(lambda E, a, b, c: E[a] + E[b] + E[c]),
+    ),
+    "produto_interno": (_vencedora(notas=lambda E, v: E @ v),),
+    "distancia_euclidiana": (_vencedora(notas=_por_distancia),),
+    "normalizou_antes": (lambda E, a, b, c: _analogia(_unitarias(E), a, b, c),),
+    "mais_longe": (_vencedora(notas=lambda E, v: -_cossenos(E, v)),),
 }
 
 
@@ -209,7 +209,8 @@ def _casos_analogia(s):
     # Brinquedo em duas coordenadas (gênero, realeza): homem, mulher, rei, rainha, príncipe.
     brinquedo = np.array([[1.0, 0.2], [-1, 0.2], [1, 2], [-1, 2], [0.8, 1.5], [0.1, -1]])
     casos = [Caso((brinquedo, 2, 0, 1))]
-    faltam = dict.fromkeys(ANALOGIA_ERRADA, 2)  # cada engano precisa errar em pelo menos dois
+    erradas = [f for imitam in _ANALOGIAS_ERRADAS.values() for f in imitam]
+    faltam = dict.fromkeys(erradas, 2)  # cada engano precisa errar em pelo menos dois
     for _ in range(400):
         V, d = int(s.integers(18, 40)), int(s.integers(3, 6))
         E = s.standard_normal((V, d)) * s.uniform(0.4, 3, (V, 1)) + 0.3
@@ -218,37 +219,16 @@ def _casos_analogia(s):
         if notas[-1] - notas[-2] < 1e-3:
             continue  # perto demais de um empate: a precisão do float32 decidiria
         certo = _analogia(E, a, b, c)
-        pega = [n for n, f in ANALOGIA_ERRADA.items() if f(E, a, b, c) != certo and faltam[n] > 0]
+        pega = [f for f, n in faltam.items() if n and f(E, a, b, c) != certo]
         if pega:
             casos.append(Caso((E, a, b, c)))
-            for nome in pega:
-                faltam[nome] -= 1
-        if not any(v > 0 for v in faltam.values()):
+            faltam |= {f: faltam[f] - 1 for f in pega}
+        if not any(faltam.values()):
             break
     return casos
 
 
-_SEM = (
-    "Partimos da primeira palavra e andamos pouco: sem tirar as três, a vencedora costuma ser ela."
-)
-
-ANALOGIA = Conta(
-    _analogia,
-    _casos_analogia,
-    {
-        "sem_excluir": (ANALOGIA_ERRADA["sem_excluir"],),
-        "exclui_so_uma": tuple(ANALOGIA_ERRADA[f"exclui_so_{x}"] for x in "abc"),
-        "sinal_trocado": (
-            ANALOGIA_ERRADA["sinal_trocado"],
-            ANALOGIA_ERRADA["outro_sinal"],
-            ANALOGIA_ERRADA["soma_tudo"],
-        ),
-        "produto_interno": (ANALOGIA_ERRADA["produto_interno"],),
-        "distancia_euclidiana": (ANALOGIA_ERRADA["distancia"],),
-        "normalizou_antes": (ANALOGIA_ERRADA["normalizou_antes"],),
-        "mais_longe": (ANALOGIA_ERRADA["mais_longe"],),
-    },
-)
+CONTAS["analogia"] = Conta(_analogia, _casos_analogia, _ANALOGIAS_ERRADAS)
 
 
 # --- 5 · h₀ ------------------------------------------------------------------------------
@@ -272,19 +252,19 @@ def _casos_h0(s):
     return casos
 
 
-H0 = Conta(
+CONTAS["h0"] = Conta(
     _h0,
     _casos_h0,
     {
-        "posicao_pelo_id": (lambda wte, wpe, ids: wte[ids] + wpe[ids],),
-        "posicao_de_1": (lambda wte, wpe, ids: wte[ids] + wpe[1 : len(ids) + 1],),
-        "sem_posicao": (lambda wte, wpe, ids: wte[ids],),
-        "posicao_fixa": (lambda wte, wpe, ids: wte[ids] + wpe[0],),
-        "media": (lambda wte, wpe, ids: (wte[ids] + wpe[: len(ids)]) / 2,),
-        "produto": (lambda wte, wpe, ids: wte[ids] * wpe[: len(ids)],),
-        "concatenou": (lambda wte, wpe, ids: np.concatenate([wte[ids], wpe[: len(ids)]], 1),),
-        "posicao_invertida": (lambda wte, wpe, ids: wte[ids] + wpe[: len(ids)][::-1],),
-        "escalou": (lambda wte, wpe, ids: wte[ids] * wte.shape[1] ** 0.5 + wpe[: len(ids)],),
+        "posicao_pelo_id": lambda wte, wpe, ids: wte[ids] + wpe[ids],
+        "posicao_de_1": lambda wte, wpe, ids: wte[ids] + wpe[1 : len(ids) + 1],
+        "sem_posicao": lambda wte, wpe, ids: wte[ids],
+        "posicao_fixa": lambda wte, wpe, ids: wte[ids] + wpe[0],
+        "media": lambda wte, wpe, ids: (wte[ids] + wpe[: len(ids)]) / 2,
+        "produto": lambda wte, wpe, ids: wte[ids] * wpe[: len(ids)],
+        "concatenou": lambda wte, wpe, ids: np.concatenate([wte[ids], wpe[: len(ids)]], 1),
+        "posicao_invertida": lambda wte, wpe, ids: wte[ids] + wpe[: len(ids)][::-1],
+        "escalou": lambda wte, wpe, ids: wte[ids] * wte.shape[1] ** 0.5 + wpe[: len(ids)],
     },
 )
 
@@ -314,23 +294,23 @@ def _contar_sem(tira):
     return imitacao
 
 
-CONTAR = Conta(
+CONTAS["contar"] = Conta(
     _contar,
     _casos_contar,
     {
-        "sem_vieses": (_contar_sem(lambda V, n, d, L: L * 9 * d),),
-        "sem_ln_final": (_contar_sem(lambda V, n, d, L: 2 * d),),
-        "sem_layernorm": (_contar_sem(lambda V, n, d, L: (2 * L + 1) * 2 * d),),
-        "layernorm_sem_vies": (_contar_sem(lambda V, n, d, L: (2 * L + 1) * d),),
-        "uma_layernorm": (_contar_sem(lambda V, n, d, L: L * 2 * d),),
-        "sem_wpe": (_contar_sem(lambda V, n, d, L: n * d),),
-        "conta_a_cabeca": (lambda V, n, d, L, am: _contar(V, n, d, L, False),),
-        "ignora_a_solta": (lambda V, n, d, L, am: _contar(V, n, d, L, True),),
-        "amarracao_invertida": (lambda V, n, d, L, am: _contar(V, n, d, L, not am),),
-        "mlp_so_ida": (_contar_sem(lambda V, n, d, L: L * (4 * d * d + d)),),
-        "atencao_sem_saida": (_contar_sem(lambda V, n, d, L: L * (d * d + d)),),
-        "em_bytes": (lambda *a: 4 * _contar(*a),),
-        "um_bloco_so": (lambda V, n, d, L, am: _contar(V, n, d, 1, am),),
+        "sem_vieses": _contar_sem(lambda V, n, d, L: L * 9 * d),
+        "sem_ln_final": _contar_sem(lambda V, n, d, L: 2 * d),
+        "sem_layernorm": _contar_sem(lambda V, n, d, L: (2 * L + 1) * 2 * d),
+        "layernorm_sem_vies": _contar_sem(lambda V, n, d, L: (2 * L + 1) * d),
+        "uma_layernorm": _contar_sem(lambda V, n, d, L: L * 2 * d),
+        "sem_wpe": _contar_sem(lambda V, n, d, L: n * d),
+        "conta_a_cabeca": lambda V, n, d, L, am: _contar(V, n, d, L, False),
+        "ignora_a_solta": lambda V, n, d, L, am: _contar(V, n, d, L, True),
+        "amarracao_invertida": lambda V, n, d, L, am: _contar(V, n, d, L, not am),
+        "mlp_so_ida": _contar_sem(lambda V, n, d, L: L * (4 * d * d + d)),
+        "atencao_sem_saida": _contar_sem(lambda V, n, d, L: L * (d * d + d)),
+        "em_bytes": lambda *a: 4 * _contar(*a),
+        "um_bloco_so": lambda V, n, d, L, am: _contar(V, n, d, 1, am),
     },
 )
 
@@ -356,7 +336,7 @@ def _mesmos_valores(a, b):
     return np.array_equal(a, b) or np.array_equal(a, b.T)
 
 
-AMARRADA = Conta(
+CONTAS["amarrada"] = Conta(
     lambda a, b: np.shares_memory(a, b),
     _casos_amarrada,
     {
@@ -365,25 +345,15 @@ AMARRADA = Conta(
             _mesmos_valores,
             lambda a, b: np.array_equal(a, b.T),
         ),
-        "mesmo_objeto": (lambda a, b: a is b,),
+        "mesmo_objeto": lambda a, b: a is b,
         "so_a_forma": (
             lambda a, b: a.shape == b.shape,
             lambda a, b: a.shape == b.shape or a.shape == b.T.shape,
         ),
-        "um_numero_so": (lambda a, b: a[0, 0] == b[0, 0],),
-        "transposta_nao": (
-            lambda a, b: np.shares_memory(a, b) and a.shape == b.shape and a.strides == b.strides,
+        "um_numero_so": lambda a, b: a[0, 0] == b[0, 0],
+        "transposta_nao": lambda a, b: (
+            np.shares_memory(a, b) and a.shape == b.shape and a.strides == b.strides
         ),
-        "ao_contrario": (lambda a, b: not np.shares_memory(a, b),),
+        "ao_contrario": lambda a, b: not np.shares_memory(a, b),
     },
 )
-
-CONTAS = {
-    "consulta": CONSULTA,
-    "cosseno": COSSENO,
-    "vizinhos": VIZINHOS,
-    "analogia": ANALOGIA,
-    "h0": H0,
-    "contar": CONTAR,
-    "amarrada": AMARRADA,
-}

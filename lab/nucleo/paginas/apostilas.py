@@ -14,13 +14,19 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from nucleo.base import caminhos
+from markupsafe import Markup
+
+from nucleo.base import arquivos, caminhos
 from nucleo.base.leitura import minutos_de_leitura
 from nucleo.paginas import diagramas, esqueleto
 
 APOSTILAS = caminhos.RAIZ / "apostilas"
 # O que o cabeçalho conta, além das palavras.
-CONTADOS = ("linha de código", "fórmula destacada", "figura")
+CONTADOS = {
+    "linha de código": "linhas de código",
+    "fórmula destacada": "fórmulas destacadas",
+    "figura": "figuras",
+}
 # O GitHub escreve o título da nota em inglês; aqui, não.
 _NOTAS = {
     "note": "Nota", "tip": "Dica", "important": "Importante", "warning": "Atenção", "caution": "Cuidado",
@@ -38,7 +44,7 @@ _NAO_PASSA = re.compile(
 class Apostila:
     """Uma apostila convertida, antes de virar página.
 
-    `corpo` é HTML; `secoes` são (nível, âncora, texto); `ids`, as âncoras da página; `links`, os
+    `corpo` e `titulo_html` são HTML; `secoes` são (nível, âncora, texto); `ids`, as âncoras da página; `links`, os
     (página, âncora) que ela cita; `avisos`, o que não deu para converter.
     """
 
@@ -64,12 +70,8 @@ class Apostila:
         """Por exemplo: “leitura: 12 min (1.900 palavras, 8 fórmulas destacadas, 3 figuras)”."""
         from nucleo.base.unidades import inteiro
 
-        plural = {
-            "linha de código": "linhas de código", "fórmula destacada": "fórmulas destacadas",
-            "figura": "figuras",
-        }  # fmt: skip
         partes = [f"{inteiro(self.palavras)} palavras"]
-        partes += [f"{n} {o if n == 1 else plural[o]}" for o, n in self.contagem.items() if n]
+        partes += [f"{n} {o if n == 1 else CONTADOS[o]}" for o, n in self.contagem.items() if n]
         return f"leitura: {self.minutos} min ({', '.join(partes)})"
 
 
@@ -83,23 +85,14 @@ def escrever(origem: Path = APOSTILAS, destino: Path | None = None) -> list[Apos
     paginas = [converter(fonte, [p.name for p in fontes], destino) for fonte in fontes]
     _conferir_ancoras(paginas)
     for pagina in paginas:
-        html = esqueleto.pagina_html("apostila.html", outras=paginas, **_do_molde(pagina))
-        esqueleto.gravar(destino / pagina.endereco, html)
+        sao = {"outras": paginas, "endereco": pagina.endereco, "leitura": pagina.leitura}
+        html = esqueleto.pagina_html("apostila.html", **vars(pagina), **sao)
+        arquivos.gravar(destino / pagina.endereco, html.encode("utf-8"), esqueleto.SO_A_PAGINA)
     if destino.is_dir():
         for velha in destino.glob("*.html"):
             if velha.name not in {p.endereco for p in paginas}:
                 velha.unlink(missing_ok=True)
     return paginas
-
-
-def _do_molde(pagina: Apostila) -> dict:
-    from markupsafe import Markup
-
-    return {
-        "titulo": pagina.titulo, "titulo_html": Markup(pagina.titulo_html), "corpo": Markup(pagina.corpo),
-        "id_do_titulo": pagina.id_do_titulo, "secoes": pagina.secoes, "leitura": pagina.leitura,
-        "endereco": pagina.endereco, "fonte": pagina.fonte,
-    }  # fmt: skip
 
 
 def _conferir_ancoras(paginas: list[Apostila]) -> None:
@@ -121,7 +114,7 @@ def converter(fonte: Path, irmas: list[str], destino: Path) -> Apostila:
     _tirar_a_leitura(pagina, tokens)
     _contar(pagina, tokens)
     _separar_titulo(pagina, md, tokens, env)
-    pagina.corpo = md.renderer.render(tokens, md.options, env)
+    pagina.corpo = Markup(md.renderer.render(tokens, md.options, env))
     pagina.ids = set(re.findall(r'\bid="([^"]+)"', pagina.corpo)) | {pagina.id_do_titulo}
     return pagina
 
@@ -145,19 +138,10 @@ def _leitor(pagina: Apostila, fonte: Path, irmas: list[str], destino: Path):
 
     md = esqueleto.leitor(confiavel=True)
     md.use(gfm_plugin)
-    md.use(
-        dollarmath_plugin,
-        allow_labels=False,
-        allow_space=False,
-        allow_digits=False,
-        double_inline=True,
-    )
-    for regra, destacada in (
-        ("math_inline", False),
-        ("math_inline_double", True),
-        ("math_block", True),
-    ):
-        md.add_render_rule(regra, _regra_de_formula(pagina, destacada, regra == "math_block"))
+    do_github = dict.fromkeys(("allow_labels", "allow_space", "allow_digits"), False)
+    md.use(dollarmath_plugin, **do_github, double_inline=True)
+    for regra in ("math_inline", "math_inline_double", "math_block"):
+        md.add_render_rule(regra, _regra_de_formula(pagina, regra))
     comum = md.renderer.rules["fence"]
 
     def cerca(tokens, i, opcoes, env):
@@ -192,10 +176,9 @@ def _matematica():
     return LatexToMathML(fancy_error=False, macros={"cr": r"\\"})
 
 
-def _regra_de_formula(pagina: Apostila, destacada: bool, em_bloco: bool):
-    return lambda renderizador, tokens, i, *_: _formula(
-        pagina, tokens[i].content, destacada, em_bloco
-    )
+def _regra_de_formula(pagina: Apostila, regra: str):
+    como = regra != "math_inline", regra == "math_block"
+    return lambda renderizador, tokens, i, *_: _formula(pagina, tokens[i].content, *como)
 
 
 def _formula(pagina: Apostila, latex: str, destacada: bool, em_bloco: bool) -> str:
@@ -242,11 +225,8 @@ def _diagrama(pagina: Apostila, pasta: Path, fonte: str) -> str:
 
 def _abrir_imagem(pagina: Apostila, fonte: Path, endereco: str) -> bytes | None:
     arquivo = (fonte.parent / unquote(endereco)).resolve()
-    if (
-        "://" not in endereco
-        and arquivo.is_file()
-        and arquivo.is_relative_to(fonte.parent.resolve())
-    ):
+    daqui = arquivo.is_file() and arquivo.is_relative_to(fonte.parent.resolve())
+    if daqui and "://" not in endereco:
         return arquivo.read_bytes()
     pagina.avisos.append(f"a figura {endereco} não está aqui")
     return None
@@ -267,7 +247,7 @@ def _html_solto(pagina: Apostila, fonte: Path, html: str) -> str:
         return f"{achado[1]}data:{tipo};base64,{base64.b64encode(menor).decode()}{achado[3]}"
 
     html = re.sub(r'(<img\b[^>]*?\bsrc=")((?!data:)[^"]+)(")', embutir, html)
-    return "" if not html.strip() else html
+    return html if html.strip() else ""
 
 
 def _traduzir_notas(tokens) -> None:
@@ -290,12 +270,9 @@ def _item(renderizador, tokens, i, opcoes, env) -> str:
 
 
 def _trocar_links(pagina, fonte: Path, irmas: list[str], destino: Path, tokens) -> None:
-    for token in tokens:
-        for filho in token.children or []:
-            if filho.type == "link_open" and filho.attrGet("href"):
-                filho.attrSet(
-                    "href", _novo_link(pagina, fonte, irmas, destino, filho.attrGet("href"))
-                )
+    for filho in (f for t in tokens for f in t.children or [] if f.type == "link_open"):
+        if href := filho.attrGet("href"):
+            filho.attrSet("href", _novo_link(pagina, fonte, irmas, destino, href))
 
 
 def _novo_link(pagina, fonte: Path, irmas: list[str], destino: Path, href: str) -> str:
@@ -321,14 +298,14 @@ def _separar_titulo(pagina: Apostila, md, tokens, env) -> None:
         texto = _texto(tokens[i + 1])
         if token.tag == "h1" and not pagina.titulo:
             pagina.titulo, pagina.id_do_titulo = texto, token.attrGet("id") or ""
-            pagina.titulo_html = md.renderer.render([tokens[i + 1]], md.options, env)
+            pagina.titulo_html = Markup(md.renderer.render([tokens[i + 1]], md.options, env))
             for velho in tokens[i : i + 3]:
                 velho.hidden = True
             tokens[i + 1].children = []
         elif token.tag in ("h2", "h3"):
             pagina.secoes.append((int(token.tag[1]), str(token.attrGet("id")), texto))
     pagina.titulo = pagina.titulo or Path(pagina.fonte).stem
-    pagina.titulo_html = pagina.titulo_html or escape(pagina.titulo)
+    pagina.titulo_html = pagina.titulo_html or pagina.titulo
 
 
 def _tirar_a_leitura(pagina: Apostila, tokens) -> None:
@@ -349,14 +326,13 @@ def _texto(inline) -> str:
 
 def _contar(pagina: Apostila, tokens) -> None:
     for token in tokens:
-        if token.type == "fence" and token.info.strip() not in ("mermaid", "math"):
+        tipo = token.info.strip() if token.type == "fence" else token.type
+        if token.type == "fence" and tipo not in ("mermaid", "math"):
             pagina.contagem["linha de código"] += len(token.content.splitlines())
-        pagina.contagem["figura"] += token.type == "fence" and token.info.strip() == "mermaid"
-        pagina.contagem["fórmula destacada"] += token.type == "math_block" or (
-            token.type == "fence" and token.info.strip() == "math"
-        )
+        for filho in [tipo, *(f.type for f in token.children or [])]:
+            pagina.contagem["figura"] += filho in ("mermaid", "image")
+            destacadas = ("math", "math_block", "math_inline_double")
+            pagina.contagem["fórmula destacada"] += filho in destacadas
         for filho in token.children or []:
-            pagina.contagem["figura"] += filho.type == "image"
-            pagina.contagem["fórmula destacada"] += filho.type == "math_inline_double"
             if filho.type in ("text", "code_inline"):
                 pagina.palavras += len(re.findall(r"\w[\w'’-]*", filho.content))

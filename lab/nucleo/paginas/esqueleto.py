@@ -1,4 +1,4 @@
-"""O que toda página HTML do laboratório tem em comum: o molde, o Markdown, as figuras e a gravação.
+"""O que toda página HTML do laboratório tem em comum: o molde, o Markdown e as figuras.
 
 Uma página é um arquivo só: estilo, script e figuras vão dentro, e nada é pedido a ninguém (a
 política de segurança no cabeçalho não deixaria).
@@ -16,8 +16,10 @@ from functools import lru_cache
 from html import escape
 from pathlib import Path
 
-from nucleo.base import arquivos
-
+# O conserto que se aconselha a quem não conseguiu gravar uma página.
+SO_A_PAGINA = (
+    "Libere espaço ou dê permissão de escrita nessa pasta, e rode:  python lab/tudo.py --so-pagina"
+)
 MOLDES = Path(__file__).resolve().parent / "esqueletos"
 _NUMERO = re.compile(r"[−+-]?\d[\d.,]*(e[−+-]?\d+)?( ?(%|s|min|[KMG]i?B))?|—|")
 
@@ -66,18 +68,17 @@ def _cores_do_codigo() -> str:
         # O fundo e os números de linha são da página, não do pygments.
         return "\n".join(x for x in linhas if x.startswith(f"{onde} .codigo ."))
 
+    claro = regras("default", ":root")
+    do_sistema = regras("github-dark", ":root:not([data-tema=claro])")
+    do_botao = regras("github-dark", ":root[data-tema=escuro]")
     # O claro vale sempre (e no papel); o escuro, só na tela, pelo sistema ou pelo botão.
-    return "\n".join(
-        [
-            regras("default", ":root"),
-            "@media screen and (prefers-color-scheme: dark) {",
-            regras("github-dark", ":root:not([data-tema=claro])"),
-            "}",
-            "@media screen {",
-            regras("github-dark", ":root[data-tema=escuro]"),
-            "}",
-        ]
-    )
+    return f"""{claro}
+@media screen and (prefers-color-scheme: dark) {{
+{do_sistema}
+}}
+@media screen {{
+{do_botao}
+}}"""
 
 
 # --- o Markdown ------------------------------------------------------------------------
@@ -99,8 +100,8 @@ def leitor(prefixo: str = "", confiavel: bool = False, desce: int = 0):
     md.core.ruler.push("quadros", lambda estado: _dar_legenda(estado.tokens, prefixo))
     md.add_render_rule("table_open", _abrir_tabela)
     md.add_render_rule("table_close", lambda *_: "</table></div>\n")
-    md.add_render_rule("paragraph_open", _abrir_paragrafo)
-    md.add_render_rule("paragraph_close", _fechar_paragrafo)
+    md.add_render_rule("paragraph_open", _paragrafo)
+    md.add_render_rule("paragraph_close", _paragrafo)
     return md
 
 
@@ -131,19 +132,14 @@ def _dar_legenda(tokens, prefixo: str) -> None:
         if token.type != "table_open":
             continue
         n += 1
-        token.meta["id"] = f"{prefixo}tabela-{n}"
-        token.meta["n"] = n
+        token.meta |= {"id": f"{prefixo}tabela-{n}", "n": n}
         _alinhar_numeros(tokens, i)
         if i < 3 or tokens[i - 2].type != "inline" or tokens[i - 3].type != "paragraph_open":
             continue
         # O leitor põe textos vazios em volta do negrito.
         filhos = [f for f in tokens[i - 2].children if f.type != "text" or f.content]
-        fortes = [t.type for t in filhos]
-        if (
-            fortes
-            and fortes[0] == "strong_open"
-            and fortes.index("strong_close") == len(filhos) - 1
-        ):
+        tipos = [f.type for f in filhos]
+        if tipos[:1] == ["strong_open"] and tipos.index("strong_close") == len(tipos) - 1:
             token.meta["legenda"] = filhos[1:-1]
             for velho in tokens[i - 3 : i]:
                 velho.hidden = True
@@ -178,33 +174,24 @@ def _abrir_tabela(renderizador, tokens, i, opcoes, env) -> str:
     return f'<div class="rolavel" role="region" tabindex="0" {rotulo}><table>{titulo}\n'
 
 
-def _abrir_paragrafo(renderizador, tokens, i, opcoes, env) -> str:
-    # Uma figura sozinha no parágrafo é uma figura, e o <p> não pode contê-la.
-    return "" if _so_figura(tokens, i + 1) else renderizador.renderToken(tokens, i, opcoes, env)
-
-
-def _fechar_paragrafo(renderizador, tokens, i, opcoes, env) -> str:
-    return "" if _so_figura(tokens, i - 1) else renderizador.renderToken(tokens, i, opcoes, env)
-
-
-def _so_figura(tokens, i: int) -> bool:
-    filhos = tokens[i].children or []
-    return len(filhos) == 1 and filhos[0].type == "image"
+def _paragrafo(renderizador, tokens, i, opcoes, env) -> str:
+    # Uma figura sozinha no parágrafo é uma figura, e o <p> não pode contê-la. O texto está logo
+    # depois de quem o abre e logo antes de quem o fecha.
+    filhos = tokens[i + tokens[i].nesting].children or []
+    so_figura = [f.type for f in filhos] == ["image"]
+    return "" if so_figura else renderizador.renderToken(tokens, i, opcoes, env)
 
 
 # --- as figuras ------------------------------------------------------------------------
 
 
-def figura_html(imagem: bytes, alt: str, legenda: str = "") -> str:
+def figura_html(imagem: bytes, alt: str) -> str:
     """`<figure>` com a imagem dentro dela mesma (data URI) e o texto alternativo."""
     tipo, dados, largura, altura = encolher(imagem)
     endereco = f"data:{tipo};base64,{base64.b64encode(dados).decode()}"
     medidas = f' width="{largura}" height="{altura}"' if largura else ""
-    abaixo = f"<figcaption>{escape(legenda)}</figcaption>" if legenda else ""
-    return (
-        f'<figure><img src="{endereco}" alt="{escape(alt)}"{medidas} decoding="async">'
-        f"{abaixo}</figure>\n"
-    )
+    imagem = f'<img src="{endereco}" alt="{escape(alt)}"{medidas} decoding="async">'
+    return f"<figure>{imagem}</figure>\n"
 
 
 @lru_cache(maxsize=256)
@@ -224,10 +211,8 @@ def encolher(imagem: bytes) -> tuple[str, bytes, int, int]:
     memoria = io.BytesIO()
     with Image.open(io.BytesIO(imagem)) as aberta:
         aberta.save(memoria, "WEBP", lossless=True, method=4, quality=50)
-    webp = memoria.getvalue()
-    if len(webp) < len(imagem):
-        return "image/webp", webp, largura, altura
-    return "image/png", imagem, largura, altura
+    menor, tipo = min((memoria.getvalue(), "webp"), (imagem, "png"), key=lambda x: len(x[0]))
+    return f"image/{tipo}", menor, largura, altura
 
 
 def encolher_todas(imagens: list[bytes]) -> None:
@@ -244,24 +229,10 @@ def trocar_imagens(md, abrir: Callable[[str], bytes | None]) -> None:
     def imagem(renderizador, tokens, i, opcoes, env) -> str:
         token = tokens[i]
         alt = renderizador.renderInlineAsText(token.children or [], opcoes, env) or "figura"
-        dados = abrir(str(token.attrGet("src") or ""))
-        if dados is None:
-            nome = escape(str(token.attrGet("src")))
-            return (
-                f'<span class="ausente">[figura que não está aqui: {nome} — {escape(alt)}]</span>'
-            )
-        return figura_html(dados, alt)
+        endereco = str(token.attrGet("src"))
+        if (dados := abrir(endereco)) is not None:
+            return figura_html(dados, alt)
+        falta = escape(f"figura que não está aqui: {endereco} — {alt}")
+        return f'<span class="ausente">[{falta}]</span>'
 
     md.add_render_rule("image", imagem)
-
-
-# --- a gravação ------------------------------------------------------------------------
-
-
-def gravar(caminho: Path, texto: str) -> Path:
-    """Escreve a página inteira ou nada (UTF-8, fim de linha \\n) e devolve o caminho.
-
-    Erros: `ErroDoUsuario` se faltar disco ou permissão; a página de antes continua lá.
-    """
-    fazer = "Libere espaço ou dê permissão de escrita nessa pasta, e rode:  python lab/tudo.py --so-pagina"
-    return arquivos.gravar(caminho, texto.encode("utf-8"), fazer)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from nucleo.base import caminhos, pacotes, resultado
+from nucleo.base import arquivos, caminhos, pacotes, resultado
 from nucleo.base.unidades import decimal
 from nucleo.paginas import esqueleto
 
@@ -80,7 +80,8 @@ def escrever(
         pacotes=[f"{p.nome} {p.versao or '(falta)'}" for p in pacotes.pedidos()],
         apostilas=[_linha_da_apostila(a) for a in apostilas or [] if a.fonte != "LEIAME.md"],
     )
-    return esqueleto.gravar(saidas / "index.html", html)
+    destino = saidas / "index.html"
+    return arquivos.gravar(destino, html.encode("utf-8"), esqueleto.SO_A_PAGINA)
 
 
 def placar(execucoes: list[Execucao]) -> str:
