@@ -15,8 +15,7 @@ def ler(html: str):
     """A árvore da página; erros de HTML (fora dos que o html5lib não conhece) são falha."""
     leitor = html5lib.HTMLParser(namespaceHTMLElements=False)
     arvore = leitor.parse(html)
-    erros = [(onde, nome, dados) for onde, nome, dados in leitor.errors]
-    assert not erros, erros[:5]
+    assert not leitor.errors, leitor.errors[:5]
     return arvore
 
 
@@ -45,9 +44,8 @@ def conferir(html: str, pasta: Path):
         elif not re.match(r"https?:|mailto:", href):
             assert (pasta / unquote(href.split("#")[0])).exists(), href
     for img in todos(arvore, "img"):
-        assert img.get("src", "").startswith("data:image/") and img.get("alt", "").strip(), (
-            img.attrib
-        )
+        assert img.get("src", "").startswith("data:image/"), img.attrib
+        assert img.get("alt", "").strip(), img.attrib
     assert not todos(arvore, "link") and not todos(arvore, "iframe") and not todos(arvore, "object")
     scripts = todos(arvore, "script")
     assert len(scripts) == 1 and not scripts[0].attrib
@@ -127,10 +125,8 @@ def _papel(aba) -> None:
     # No papel: fundo claro qualquer que seja o tema, nada dobrado, nenhum botão.
     aba.evaluate("document.querySelectorAll('details').forEach(d => d.open = false)")
     aba.emulate_media(media="print", color_scheme="dark")
-    assert (
-        aba.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--fundo')")
-        == "#ffffff"
-    )
+    fundo = "getComputedStyle(document.documentElement).getPropertyValue('--fundo')"
+    assert aba.evaluate(fundo) == "#ffffff"
     assert aba.evaluate("getComputedStyle(document.getElementById('tema')).display") == "none"
     dobrados = aba.evaluate("""() => [...document.querySelectorAll('main details:not(nav *, .diagrama *) > :not(summary)')]
         .filter(no => !no.closest('.so-tela') && !no.checkVisibility({contentVisibilityAuto: true})).length""")

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import unicodedata
-from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -55,21 +54,16 @@ def titulos(texto):
 
 def cog(raiz, *opcoes):
     textos = [p.relative_to(raiz).as_posix() for p in sorted((raiz / "apostilas").glob("*.md"))]
-    return subprocess.run(
-        [sys.executable, "-m", "cogapp", *opcoes, *textos],
-        cwd=raiz,
-        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
-        capture_output=True,
-        encoding="utf-8",
-    )
+    ambiente = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    comando = [sys.executable, "-m", "cogapp", *opcoes, *textos]
+    return subprocess.run(comando, cwd=raiz, env=ambiente, capture_output=True, encoding="utf-8")
 
 
 @pytest.mark.cli
 def test_as_apostilas_estao_em_dia():
     feito = cog(RAIZ, "--check")
-    assert feito.returncode == 0, (
-        feito.stdout + feito.stderr + "\nRefaça: python lab/manutencao/referencia.py --so-apostilas"
-    )
+    refaca = "\nRefaça: python lab/manutencao/referencia.py --so-apostilas"
+    assert feito.returncode == 0, feito.stdout + feito.stderr + refaca
 
 
 @pytest.fixture
@@ -176,9 +170,8 @@ def test_links_e_ancoras_existem(nome):
     for token in pedacos(TEXTOS[nome], "link_open"):
         destino = unquote(token.attrs["href"])
         if destino.startswith("https://"):
-            assert re.match(
-                r"https://(arxiv\.org/abs/\d{4}\.\d{4,5}|cog\.readthedocs\.io)$", destino
-            )
+            conhecidos = r"https://(arxiv\.org/abs/\d{4}\.\d{4,5}|cog\.readthedocs\.io)"
+            assert re.fullmatch(conhecidos, destino)
             continue
         arquivo, _, ancora = destino.partition("#")
         alvo = ap.PASTA / (arquivo or nome)
@@ -190,10 +183,8 @@ def test_links_e_ancoras_existem(nome):
 
 def test_o_arxiv_do_texto_e_o_do_link():
     for texto in TEXTOS.values():
-        for dito, ligado in re.findall(
-            r"\[arXiv:([\d.]+)\]\(https://arxiv\.org/abs/([\d.]+)\)", texto
-        ):
-            assert dito == ligado
+        link = r"\[arXiv:([\d.]+)\]\(https://arxiv\.org/abs/([\d.]+)\)"
+        assert all(dito == ligado for dito, ligado in re.findall(link, texto))
     juntos = "".join(TEXTOS.values())
     for numero in ("1301.3781", "1706.03762", "1608.05859", "2104.09864", "2108.12409",
                    "1910.10683", "2203.16634", "2305.19466", "2306.15595", "2309.00071"):  # fmt: skip
@@ -351,12 +342,8 @@ def test_as_secoes_sao_as_da_licao(nome):
         assert simples(escrito) == simples(titulo)
         # Em toda seção: a ideia e a caixa com um comando que roda.
         assert "> **No laboratório.** `python lab/" in corpo, numero
-        assert re.search(r"\*\*(A|Primeiro, a) (ideia|falta)|^## ", corpo) or numero in (
-            7,
-            8,
-            "6.3",
-            "6.4",
-        )
+        sem_ideia = numero in (7, 8, "6.3", "6.4")
+        assert sem_ideia or re.search(r"\*\*(A|Primeiro, a) (ideia|falta)|^## ", corpo)
     ditas = titulos(TEXTOS[nome])
     for parte in ("Exercícios", "O que a apostila original dizia, e o que medimos", "Referências"):
         assert parte in ditas
@@ -388,9 +375,8 @@ def test_glossario_em_ordem_com_ingles_e_lugar():
     assert termos == sorted(termos, key=chave) and len(set(termos)) == len(termos) >= 40
     for entrada in entradas:
         limpa = " ".join(entrada.split())
-        assert "Em inglês: *" in limpa and re.search(r"Onde: \[[^]]+\]\(0[26]\w+\.md#", limpa), (
-            entrada
-        )
+        assert "Em inglês: *" in limpa, entrada
+        assert re.search(r"Onde: \[[^]]+\]\(0[26]\w+\.md#", limpa), entrada
         definicao = limpa.split(".** ")[1].split(" Em inglês:")[0]
         assert 1 <= len(re.findall(r"[.!?](?:\s|$)", definicao)) <= 4, entrada
 
@@ -443,27 +429,19 @@ def test_lado_a_lado_so_mostra_quem_mediu(tmp_path, monkeypatch):
         "| linha x | 0,500 | 0,250 |\n| linha z | — | — |"
     )
     # Medido o GPT-2, ele ganha coluna própria, ao lado da do publicado.
-    resultados = [
-        {"id": "x", "valor": 1, "modelo": "gpt2"},
-        {"id": "z", "valor": 2, "modelo": "mini"},
-    ]
+    quem_mediu = (("x", 1, "gpt2"), ("z", 2, "mini"))
+    resultados = [{"id": i, "valor": v, "modelo": m} for i, v, m in quem_mediu]
     guardados.guardar({"licao": "l", "resultados": resultados}, "gpt2")
     # Na mesma execução mediu-se também o mini: o número dele não entra na coluna do GPT-2.
-    assert "| linha z | — | — | — |" in ap.lado_a_lado(
-        "l", {"linha x": "x", "linha z": "z"}, publicado={"linha x": 1}
-    )
-    assert "| SmolLM2 | GPT-2, medido | GPT-2, publicado |" in ap.lado_a_lado(
-        "l", {"linha x": "x"}, publicado={"linha x": 0.25}
-    )
+    tabela = ap.lado_a_lado("l", {"linha x": "x", "linha z": "z"}, publicado={"linha x": 0.25})
+    assert "| SmolLM2 | GPT-2, medido | GPT-2, publicado |" in tabela
+    assert "| linha z | — | — | — |" in tabela
 
 
 def test_linha_ausente_ou_repetida_e_erro(tmp_path, monkeypatch):
     monkeypatch.setattr(guardados, "PASTA", tmp_path)
-    dados = {
-        "licao": "l",
-        "resultados": [],
-        "tabelas": {"t": {"colunas": ["k", "v"], "linhas": [["a", 1], ["b", 2], ["b", 3]]}},
-    }
+    tabela = {"colunas": ["k", "v"], "linhas": [["a", 1], ["b", 2], ["b", 3]]}
+    dados = {"licao": "l", "resultados": [], "tabelas": {"t": tabela}}
     guardados.guardar(dados, "smollm2")
     assert ap.linha("l", "t", "a") == {"k": "a", "v": 1}
     for primeira in ("b", "c"):
@@ -471,16 +449,6 @@ def test_linha_ausente_ou_repetida_e_erro(tmp_path, monkeypatch):
             ap.linha("l", "t", primeira)
 
 
-@pytest.mark.parametrize(
-    "itens, dito", [(["a"], "a"), (["a", "b"], "a e b"), (["a", "b", "c"], "a, b e c")]
-)
-def test_enumerar(itens, dito):
-    assert ap.enumerar(itens) == dito
-
-
-def test_com_sinal():
+def test_enumerar_e_com_sinal():
+    assert [ap.enumerar([*x]) for x in ("a", "ab", "abc")] == ["a", "a e b", "a, b e c"]
     assert [ap.com_sinal(x) for x in (0.5, -0.5, 0.0)] == ["+0,50", "−0,50", "0,00"]
-
-
-def test_a_pasta_e_a_do_repositorio():
-    assert Path(ap.PASTA) == RAIZ / "apostilas"

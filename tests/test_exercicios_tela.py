@@ -188,16 +188,8 @@ def test_implementar_verificar_dica_e_solucao(tmp_path, capfd):
     (minhas / tarefas[1].arquivo).write_text(errado, encoding="utf-8")
     feito = exercicios("--saida", pasta, "--verificar")
     assert feito.returncode == 1 and feito.stdout.count("[certo]") == 1 and "1 de 7" in feito.stdout
-    for parte in [
-        "chamado",
-        "voltou",
-        "esperado",
-        "significa",
-        "engano",
-        "--verificar",
-        "--dica 2",
-    ]:
-        assert parte in feito.stdout, feito.stdout
+    partes = ["chamado", "voltou", "esperado", "significa", "engano", "--verificar", "--dica 2"]
+    assert all(parte in feito.stdout for parte in partes), feito.stdout
     # O que o programa do aluno imprime passa direto do processo dele para o terminal.
     assert "produto interno" in feito.stdout and "passei por aqui" in capfd.readouterr().err
     assert tarefas[2].titulo not in feito.stdout

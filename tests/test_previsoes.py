@@ -124,9 +124,8 @@ def test_ha_perguntas_para_cada_secao(apostila):
 def test_toda_resposta_errada_tem_a_sua_explicacao(p):
     assert len(p.porque) > 30
     if p.tipo in ("escolha", "ordem"):
-        assert len(p.opcoes) >= 2 and [o.chave for o in p.opcoes] == sorted(
-            {o.chave for o in p.opcoes}
-        )
+        chaves = [o.chave for o in p.opcoes]
+        assert len(chaves) >= 2 and chaves == sorted(set(chaves))
         textos = [o.explicacao for o in p.opcoes]
         assert all(len(t) > 8 for t in textos)
         # Duas opções erradas só dividem a explicação quando o engano é um só.
@@ -174,11 +173,9 @@ def test_toda_pergunta_se_mede_ao_vivo(p, bancada):
         assert "mini" in erro.por_que + erro.o_que and erro.o_que_fazer
         pytest.skip(erro.o_que)
     assert m.texto and m.fonte
-    if p.tipo == "escolha":
-        assert m.valor in {o.chave for o in p.opcoes}
-        r = previsoes.julgar(p, m.valor, m, bancada)
-    elif p.tipo == "ordem":
-        assert sorted(m.valor) == [o.chave for o in p.opcoes]
+    if p.tipo in ("escolha", "ordem"):
+        chaves = [o.chave for o in p.opcoes]
+        assert m.valor in chaves if p.tipo == "escolha" else sorted(m.valor) == chaves
         r = previsoes.julgar(p, m.valor, m, bancada)
     elif p.tipo == "numero":
         assert m.valor == m.valor and abs(m.valor) < 1e12
@@ -285,11 +282,7 @@ def test_a_previsao_esta_no_disco_antes_da_medida(tmp_path):
         diario.trancar(NUMERO, "328,2")
     diario.anotar(NUMERO, previsoes.julgar(NUMERO, 313.0, NUMERO.medir(None)))
     de_novo = Diario.abrir(tmp_path, 2).respostas["n"]
-    assert (
-        de_novo["texto"] == "313"
-        and de_novo["veredito"] == "errou"
-        and de_novo["quando"] == no_disco["quando"]
-    )
+    assert de_novo["veredito"] == "errou" and no_disco.items() <= de_novo.items()
     assert [p.name for p in tmp_path.iterdir()] == ["02_previsoes.json"]
 
 
@@ -306,15 +299,12 @@ def test_duas_janelas_abertas_nao_se_apagam(tmp_path):
 
 @unit
 def test_recomecar_guarda_o_antigo(tmp_path):
-    for n in range(3):
-        diario = Diario.abrir(tmp_path, 2)
-        diario.trancar(ESCOLHA, "abc"[n])
+    for letra in "abc":
+        Diario.abrir(tmp_path, 2).trancar(ESCOLHA, letra)
         assert previsoes.recomecar(tmp_path, 2).is_file()
     assert Diario.abrir(tmp_path, 2).respostas == {}
-    guardados = [
-        json.loads(p.read_text("utf-8"))["respostas"]["e"]["texto"] for p in tmp_path.glob("*.json")
-    ]
-    assert sorted(guardados) == ["a", "b", "c"]
+    guardados = [json.loads(p.read_text("utf-8")) for p in tmp_path.glob("*.json")]
+    assert sorted(g["respostas"]["e"]["texto"] for g in guardados) == ["a", "b", "c"]
 
 
 @unit

@@ -44,17 +44,12 @@ def explicar(erro: BaseException) -> int | None:
 
 def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
     # Só os pacotes que nós pedimos: um módulo nosso que sumiu é defeito, com traceback.
-    pedidos = (
-        (caminhos.RAIZ / "requirements.txt")
-        .read_text(encoding="utf-8")
-        .casefold()
-        .replace("_", "-")
-    )
+    pedidos = (caminhos.RAIZ / "requirements.txt").read_text(encoding="utf-8").replace("_", "-")
     raiz = (erro.name or "").split(".")[0]
     # O módulo e o pacote têm nomes diferentes.
     nomes = {"sklearn": "scikit-learn", "markdown_it": "markdown-it-py"}
     raiz = nomes.get(raiz, raiz.replace("_", "-"))
-    if not re.search(rf"^{re.escape(raiz.casefold())}\b", pedidos, re.M) or not raiz:
+    if not re.search(rf"^{re.escape(raiz)}\b", pedidos, re.M | re.I) or not raiz:
         return None
     fazer = "Rode  make preparar  e use o Python de .venv; sem make, veja no README “sem make”."
     venv = caminhos.RAIZ / ".venv"

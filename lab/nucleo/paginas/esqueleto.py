@@ -177,7 +177,7 @@ def _abrir_tabela(renderizador, tokens, i, opcoes, env) -> str:
 def _paragrafo(renderizador, tokens, i, opcoes, env) -> str:
     # Uma figura sozinha no parágrafo é uma figura, e o <p> não pode contê-la. O texto está logo
     # depois de quem o abre e logo antes de quem o fecha.
-    filhos = tokens[i + tokens[i].nesting].children
+    filhos = tokens[i + tokens[i].nesting].children or []
     so_figura = [f.type for f in filhos] == ["image"]
     return "" if so_figura else renderizador.renderToken(tokens, i, opcoes, env)
 
