@@ -87,7 +87,7 @@ passagem = lado.perguntar(pontas.pela_frase, frase, modelo=modelo)
 matrizes = lado.perguntar(exp.olhar_as_pontas, duas_pontas, modelo=modelo)
 no_meta = lado.perguntar(amarracao.endereco_no_meta)
 contadas = {nome: lado.perguntar(arquitetura.contar, t) for nome, t in TAMANHOS.items()}
-# O que é "não ter nada a ver": o cosseno de tokens e de palavras quaisquer.
+# O que é "não ter nada a ver": o cosseno de tokens sorteados, e a média entre palavras comuns.
 quaisquer, comuns = exp.niveis(modelo, normas, palavras, PARES_AO_ACASO, SEMENTE)
 # As palavras de quem está ao teclado são resolvidas já: um engano aparece agora, não no meio.
 pedidas, trio = exp.palavras_pedidas(tok, aula.args, aula.diga)
@@ -113,14 +113,14 @@ if aula.secao(1):
     E = np.zeros((len(ids), V), dtype=np.float32)  # (k,) -> (k, V)
     E[np.arange(len(ids)), ids] = 1
     produtos = E @ E.T  # (k, V) @ (V, k) -> (k, k): 1 de cada um consigo, 0 com os outros
-    tamanhos = np.diag(produtos)  # (k, k) -> (k,)
-    d2 = tamanhos[:, None] + tamanhos - 2 * produtos  # (k, k): ‖a − b‖² = ‖a‖² + ‖b‖² − 2·a·b
+    quadrados = np.diag(produtos)  # (k, k) -> (k,)
+    d2 = quadrados[:, None] + quadrados - 2 * produtos  # (k, k): ‖a − b‖² = ‖a‖² + ‖b‖² − 2·a·b
     longe = np.sqrt(d2[np.triu_indices(len(ids), 1)], dtype=float)  # (k, k) -> (pares,)
     extremos = {"menor distância": longe.min(), "maior distância": longe.max()}
     raizes = [Conferencia(nome, x, 2**0.5, 1e-12) for nome, x in extremos.items()]
     aula.conferir("1_onehot", "Distância entre one-hots: √2", raizes, lambda x: decimal(x, 6))
     erro = np.abs(E - np.stack([vetores.onehot(i, V) for i in ids])).max()  # (k, V) -> escalar
-    aula.comparar("1_onehot_do_nucleo", "Os one-hots do nucleo", {"maior diferença": erro})
+    aula.comparar("1_onehot_do_nucleo", "Os one-hots do núcleo", {"maior diferença": erro})
     aula.repare("todas as palavras ficam igualmente longe: o one-hot sabe quem é, não o que é.")
     aula.codigo()
 
@@ -153,13 +153,13 @@ if aula.secao(2):
         aula.quadro(f"2_vizinhos_{exp.rotulo(forma.palavra)}_{forma.id}", quadro)
         grafia += [x == "forma" for x in difere]
     contagem = f"{sum(grafia)} dos {len(grafia)} vizinhos"
-    aula.repare(f"{contagem} são a mesma palavra com outra grafia (maiúscula, espaço, plural).")
+    aula.repare(f"{contagem} são a mesma palavra em outra forma (maiúscula, plural, -ed…).")
     if escolhidas:
         aula.resultado("vizinhos_que_sao_forma", np.mean(grafia), vizinhos=len(grafia))
         rapidos = vetores.cossenos(wte, wte[forma.id], normas)  # (d,) -> (V,)
         trocados = perto != vetores.mais_altos(rapidos, aula.args.top, (forma.id,))  # (k,)
         iguais = {"os V cossenos": np.abs(notas - rapidos).max(), "lugares": trocados.sum()}
-        aula.comparar("2_cossenos_da_linha", "A última palavra, pelo nucleo", iguais, d * EPS)
+        aula.comparar("2_cossenos_da_linha", "A última palavra, pelo núcleo", iguais, d * EPS)
     # Um cosseno só se lê ao lado do nível do acaso, que na wte crua não é zero.
     sorteados, pares = np.sort(quaisquer), []  # (pares,)
     for a, b in palavras.listas["pares"]:
@@ -170,7 +170,7 @@ if aula.secao(2):
     acaso = quaisquer.mean()  # (pares,) -> escalar
     aula.quadro("2_pares", exp.quadro_dos_pares(pares, acaso, comuns))
     aula.repare(
-        f"dois tokens ao acaso dão {decimal(acaso)}; duas palavras comuns, {decimal(comuns)}. "
+        f"em média, dois tokens ao acaso dão {decimal(acaso)}; duas palavras comuns, {decimal(comuns)}. "
         "É com isso que se compara um cosseno, e não com 0."
     )
     # Quem mora perto da linha média? ‖w − m‖² = ‖w‖² − 2·w·m + ‖m‖², sem montar outra tabela.
@@ -202,7 +202,7 @@ if aula.secao(2):
         rapidos = vetores.vizinhos(wte, alvo, len(sem), normas, tuple(entradas))  # [(id, cosseno)]
         trocados = sem != [i for i, _ in rapidos]  # (k,)
         iguais = {"lugares trocados": trocados.sum()}
-        aula.comparar("2_analogia_do_nucleo", "A mesma analogia, pelo nucleo", iguais)
+        aula.comparar("2_analogia_do_nucleo", "A mesma analogia, pelo núcleo", iguais)
         aula.resultados(exp.medidas_da_analogia(modelo, palavras, formas, notas))
     # Uma analogia bonita não é estatística: agora o conjunto inteiro, nos dois protocolos.
     conjunto = exp.conjunto_de_analogias(modelo, normas)
@@ -219,7 +219,7 @@ if aula.secao(2):
         aula.quadro("2_regua", exp.quadro_da_regua(regua))
         aula.figura("2_regua", "palavras ao longo da direção", fig.regua, regua, modelo.nome)
         aula.repare(exp.frase_da_regua(regua))
-    aula.codigo(vetores.avaliar_analogias)
+    aula.codigo(vetores.avaliar_protocolos)
 
 # %% 3 · Na prática: a matriz é uma tabela de consulta
 if aula.secao(3):
@@ -243,7 +243,7 @@ if aula.secao(3):
     aula.quadro("3_custo", exp.quadro_do_custo(V * d, ms_produto, ms_indice))
     vezes = inteiro(round(ms_produto / ms_indice, -1))
     aula.repare(
-        f"o produto faz |V|·d = {inteiro(V * d)} multiplicações (e não os |V| = {inteiro(V)} que a "
+        f"o produto faz |V|·d = {inteiro(V * d)} multiplicações (e não as |V| = {inteiro(V)} que a "
         f"apostila original diz), quase todas por zero: {vezes} vezes mais lento."
     )
     aula.codigo()
@@ -279,7 +279,7 @@ if aula.secao(4):
         aula.repare(exp.frase_da_defasagem(centrado))
         erro = np.abs(cossenos - tabela_posicoes.cossenos_entre_linhas(wpe)).max()  # -> escalar
         iguais, tolerancia = {"todos os cossenos": erro}, wpe.shape[1] * EPS
-        aula.comparar("4_cossenos_do_nucleo", "Posições, pelo nucleo", iguais, tolerancia)
+        aula.comparar("4_cossenos_do_nucleo", "Posições, pelo núcleo", iguais, tolerancia)
         aula.figura("4_mapa", "posições contra posições", fig.mapa_de_posicoes, dono.nome, cossenos)
         if len(wpe) > 3:  # menos posições que isso não desenham curva
             aula.figura("4_curva", "wpe em 3 componentes", fig.curva_de_posicoes, dono.nome, wpe)
@@ -328,7 +328,7 @@ if aula.secao(5):
     aula.figura("5_ortogonais", "sorteados contra wte", fig.ortogonais, gauss, quaisquer, modelo)
     aula.repare(f"já as linhas de wte pendem para o mesmo lado: {decimal(media)} em média.")
     aula.quadro("5_soma", exp.soma_ou_concatenacao())
-    aula.repare("concatenar dobra a largura e quadruplica os blocos; somar custa d adições.")
+    aula.repare("concatenar dobra a largura e quadruplica os pesos dos blocos; somar, d adições.")
     aula.codigo()
 
 # %% 6 · A amarração final: weight tying
@@ -340,7 +340,7 @@ if aula.secao(6):
         aula.quadro("6_amarracao", exp.perguntas_da_amarracao(modelo, duas))
         if duas["respostas"]:
             iguais = {"respostas trocadas": np.not_equal(duas["respostas"], duas["nucleo"]).sum()}
-            aula.comparar("6_duas_pontas", "As quatro perguntas, pelo nucleo", iguais)
+            aula.comparar("6_duas_pontas", "As quatro perguntas, pelo núcleo", iguais)
         if exp.cabeca_e_a_wte(modelo, inteira):
             logits = inteira.h_final @ wte.T  # (n, d) @ (d, V) -> (n, V)
             erro = np.abs(logits - inteira.logits).max() / np.abs(inteira.logits).max()
@@ -353,7 +353,7 @@ if aula.secao(6):
             aula.quadro("6_proximos", proximos)
         aula.quadro("6_economia", exp.economia(modelo, duas))
     aula.quadro("6_economia_gpt2", exp.economia_do_gpt2())
-    aula.repare("“um quarto de 124 M”, diz a original: junta o total de um e a parte do outro.")
+    aula.repare("“um quarto de 124 M”, diz a original: o total é do amarrado; a parte, do solto.")
     # O endereço só prova alguma coisa onde há memória.
     um, outro = no_meta.resposta()
     aula.resultado("meta.endereco", um, distingue=um != outro)
@@ -362,7 +362,7 @@ if aula.secao(6):
 
 # %% 7 · O código
 if aula.secao(7):
-    # Cada tropeço da listagem é medido aqui, com o tokenizador verdadeiro do GPT-2.
+    # Cada tropeço da listagem é medido em exp.correcoes, com o tokenizador verdadeiro do GPT-2.
     aula.quadro("7_correcoes", exp.correcoes(fontes.tokenizador_gpt2(), no_meta.resposta()))
 
 # %% 8 · No laboratório
@@ -382,12 +382,12 @@ if aula.secao(8):
         "atenção: c_proj": camadas * (D * D + D),
         "MLP: c_fc": camadas * (D * 4 * D + 4 * D),
         "MLP: c_proj": camadas * (4 * D * D + D),
-        "LayerNorm": (2 * camadas + 1) * 2 * D,  # escala e desvio, duas por bloco e a do fim
+        "LayerNorm": (2 * camadas + 1) * 2 * D,  # escala e deslocamento, duas por bloco e a do fim
     }
     erro = max(abs(a_mao[peca] - n) for peca, n in contas["gpt2"].items())
     aula.comparar("8_parcelas", "O GPT-2 small, à mão e pela biblioteca", {"pior peça": erro})
     aula.figura("8_pecas", "a parte de cada peça nos quatro GPT-2", fig.pecas, contas)
-    aula.repare("sozinha, wte é a maior matriz dos quatro; na figura as outras somam as camadas.")
+    aula.repare("wte é a maior matriz de cada um; na figura as outras somam as camadas.")
     aula.codigo()
     if gpt2_medido.parece_gpt2_small(modelo):
         pesos = gpt2_medido.conferir_pesos(modelo)

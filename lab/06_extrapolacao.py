@@ -130,7 +130,7 @@ if aula.secao(1):
         Conferencia("bigrama", abs(a_mao - KneserNey(fita, V, 2).perda_media(fita)), 0, 1e-12),
         Conferencia("linhas que somam 1", np.max(np.abs(np.sum(bigrama, axis=1) - 1)), 0, 1e-12),
     ]
-    aula.comparar("1_bigrama", "O bigrama à mão contra o Kneser-Ney do nucleo", contra)
+    aula.comparar("1_bigrama", "O bigrama à mão contra o Kneser-Ney do núcleo", contra)
 
     # Só vale comparar esquemas de modelos que aprenderam: o 5-grama é a régua. Lido nas mesmas
     # janelas ele perde, como os modelos, o que ficou atrás; em texto corrido, não perde nada.

@@ -109,14 +109,14 @@ if aula.secao("6.1"):
         normas[inicio, "não"] = float((E**2).sum(-1).sqrt().mean())
     da_camada = camada(torch.arange(TOKENS)[None])[0].detach()  # (1, V) -> (V, d)
     aula.quadro("61_equilibrio", exp.quadro_do_equilibrio(normas, norma_pe, D_ARTIGO))
-    iguais = [contra("E[ids] · √d contra a camada do nucleo", escalada, da_camada)]
+    iguais = [contra("E[ids] · √d contra a camada do núcleo", escalada, da_camada)]
     aula.comparar("61_escala", "A conta contra a camada pronta", iguais)
-    afogado, crua, equilibrada, pequena = normas.values()
-    anotar(norma_n01_com_raiz=afogado, norma_n01=crua, razao_n01_com_raiz=afogado / norma_pe)
+    enorme, crua, equilibrada, pequena = normas.values()
+    anotar(norma_n01_com_raiz=enorme, norma_n01=crua, razao_n01_com_raiz=enorme / norma_pe)
     anotar(norma_n1d_com_raiz=equilibrada, norma_n1d=pequena, norma_posicao=norma_pe)
     aula.figura("61_equilibrio", "o token ao lado da posição", fig.equilibrio, normas, norma_pe)
     aula.repare(
-        f"nn.Embedding começa em N(0, 1); vezes √d, o token sai com norma {decimal(afogado, 0)} ao lado "
+        f"nn.Embedding começa em N(0, 1); vezes √d, o token sai com norma {decimal(enorme, 0)} ao lado "
         f"de uma posição de {decimal(norma_pe, 0)}, e ela se afoga. Com N(0, 1/d), os dois pesam "
         "parecido."
     )
@@ -179,7 +179,7 @@ if aula.secao("6.2"):
     do_torch = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     nossa, do_nucleo = atender(x, uma, True), permutacao.empilhar(x, uma, True)  # (T, d) cada
     # Somas de d produtos em float32, noutra ordem: perto de d · 6e-8.
-    iguais = [contra("contra a do nucleo", nossa, do_nucleo, 1e-4)]
+    iguais = [contra("contra a do núcleo", nossa, do_nucleo, 1e-4)]
     iguais.append(contra("contra a do torch", nossa, x + do_torch, 1e-4))
     aula.comparar("62_atencao", "A atenção de cima, com máscara causal", iguais)
     aula.repare(
@@ -202,7 +202,7 @@ if aula.secao("6.2"):
     fechada = (distancias[..., None] * omega).cos().sum(-1)  # (T, T, d/2) -> (T, T)
     conferidas.append(contra("PE(i) · PE(j) só depende de |i − j|", PE @ PE.T, fechada, 1e-9))
     aula.comparar("62_senoides", f"Senoides conferidas (d = {d}, {T} posições)", conferidas)
-    igual = contra("contra a do nucleo", PE.float(), posicoes.senoides(T, d), 1e-7)
+    igual = contra("contra a do núcleo", PE.float(), posicoes.senoides(T, d), 1e-7)
     aula.comparar("62_nucleo", "A mesma tabela, pela função rápida", [igual])
     aula.codigo()
     aula.figura("62_senoides", "a tabela em cores e alguns pares", fig.senoides, T, d)
@@ -249,7 +249,7 @@ if aula.secao("6.3"):
     nome = f"broadcasting contra três laços (B, T, d = {B}, {curto}, {largo})"
     igual = contra(nome, saida, exp.em_lacos(E, PE, ids), 1e-5)
     aula.comparar("63_broadcasting", "A soma, elemento a elemento", [igual])
-    aula.comparar("63_camada", "A soma de cima", [contra("contra a do nucleo", soma, saida)])
+    aula.comparar("63_camada", "A soma de cima", [contra("contra a do núcleo", soma, saida)])
     aula.conferir("63_dropout", "Dropout de 10 %, contado", exp.dropout_medido(0.1, SEMENTE))
     aula.repare("somar não concatena: continua (B, T, d). E ao avaliar o dropout não faz nada.")
     aula.codigo()
@@ -385,7 +385,7 @@ if aula.secao("6.6"):
     linear = escalonamento.linear(d, FATOR).frequencias
     # Ângulos de até L radianos em float64: L · 2e-16 de arredondamento.
     iguais = contra("dividir a posição ou a frequência", angulos, longas[:, None] * linear, 1e-9)
-    aula.comparar("66_linear", "A interpolação de cima contra a do nucleo", [iguais])
+    aula.comparar("66_linear", "A interpolação de cima contra a do núcleo", [iguais])
     titulo = f"Esticar {TREINO} posições {FATOR} vezes: frequências contra o transformers"
     aula.comparar("66_esticar", titulo, giro.conferir_esticamentos(d, TREINO, FATOR))
     por_linear, por_ntk = theta / linear, theta / escalonamento.ntk(d, FATOR).frequencias  # (d/2,)

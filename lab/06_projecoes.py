@@ -152,7 +152,7 @@ if aula.secao(1):
     contra = [
         Conferencia("pontos da PCA", float(biblioteca), 0.0, 1e-5),
         Conferencia("variância explicada", float(fracoes), 0.0, 1e-5),
-        Conferencia("pontos da PCA do nucleo", float(nucleo), 0.0, 1e-5),
+        Conferencia("pontos da PCA do núcleo", float(nucleo), 0.0, 1e-5),
         # Somas de d parcelas em float64 erram umas d · 2⁻⁵³ do tamanho: bem menos que 1e-9.
         Conferencia("o meio dos pontos cai no meio das sombras", torto, 0.0, 1e-9),
     ]

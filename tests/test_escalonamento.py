@@ -1,5 +1,6 @@
 """As receitas de esticar o contexto contra as frequências do próprio transformers."""
 
+import json
 import math
 
 import pytest
@@ -185,3 +186,21 @@ def test_enganos_tem_mensagem(faz, diz):
         faz()
     assert diz in erro.value.o_que
     assert erro.value.por_que and erro.value.o_que_fazer
+
+
+# Casos 68 e 69: o config.json de antes do transformers 5 (rope_theta solto; `type`, depois `rope_type`).
+@pytest.mark.parametrize("grafia", ["type", "rope_type"])
+def test_config_antigo_chega_com_a_base_e_o_fator_dele(grafia, tmp_path):
+    from transformers import AutoConfig
+
+    antigo = {
+        "model_type": "llama", "hidden_size": 64, "num_attention_heads": 2, "num_hidden_layers": 1,
+        "max_position_embeddings": 2048, "rope_theta": 500_000.0,
+        "rope_scaling": {grafia: "linear", "factor": 4.0},
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(antigo), encoding="utf-8")
+    lido = AutoConfig.from_pretrained(tmp_path, trust_remote_code=False).to_dict()
+    theta, _ = esc.do_config(lido, 32)
+    # A conta à mão: base 500.000, e não 10.000; e todo par dividido por 4.
+    esperado = 500_000.0 ** (-torch.arange(0, 32, 2, dtype=torch.float64) / 32) / 4
+    assert torch.allclose(theta.double(), esperado, rtol=1e-6)

@@ -2,5 +2,5 @@
 guardados em data/referencia.
 
 Só 99_conferir, a manutenção e os blocos das apostilas a importam. Ela importa contas, modelos e base, e é
-a única que lê resultado: pelo id, nunca de uma tabela.
+a única que julga por resultados: lê-os pelo id, nunca de uma tabela.
 """

@@ -196,8 +196,15 @@ def barras(rotulos: list[str], series: dict[str, list[float]], titulo: str, eixo
     return figura
 
 
-def pilhas(rotulos: list[str], partes: dict[str, list[float]], titulo: str, eixo_x: str) -> Figure:
-    """Barras horizontais empilhadas, em porcentagem: cada rótulo soma 100."""
+def pilhas(
+    rotulos: list[str],
+    partes: dict[str, list[float]],
+    titulo: str,
+    eixo_x: str,
+    soma: float = 100,
+    sinal: str = "%",
+) -> Figure:
+    """Barras horizontais empilhadas: cada rótulo soma `soma`; `sinal` vai atrás de cada número."""
     with estilo({"axes.grid": False}):
         figura, eixo = _nova(12, 1.9 + 0.9 * len(rotulos))
         base = np.zeros(len(rotulos))
@@ -215,13 +222,13 @@ def pilhas(rotulos: list[str], partes: dict[str, list[float]], titulo: str, eixo
         # A primeira pilha é a de que se fala: leva o número dentro.
         eixo.bar_label(
             eixo.containers[0],
-            fmt=lambda v: f"{v:.0f}%" if v else "",
+            fmt=lambda v: f"{v:.0f}{sinal}" if v else "",
             label_type="center",
             color="white",
             weight="bold",
         )
         eixo.grid(visible=False)
-        eixo.set_xlim(0, 100)
+        eixo.set_xlim(0, soma)
         eixo.invert_yaxis()
         eixo.set(title=titulo, xlabel=eixo_x)
         figura.legend(loc="outside lower center", ncols=2)

@@ -247,12 +247,20 @@ def resumo_do_conjunto(conjunto: Conjunto) -> list:
     """As frações do total das categorias nos dois protocolos, cada uma com o seu id."""
     todas = {"cruas": conjunto.cruas[-1], "normalizadas": conjunto.normalizadas[-1]}
     cobertas = todas["cruas"].cobertas
-    fracoes = {"cobertura": cobertas / todas["cruas"].total}
-    for nome, p in todas.items():
-        fracoes[f"{nome}_livre"] = p.certas_livre / cobertas
-        fracoes[f"{nome}_sem_entradas"] = p.certas_sem_entradas / cobertas
-        fracoes[f"{nome}_entrada_primeiro"] = p.entrada_primeiro / cobertas
-    return [numero(f"analogias_{nome}", x, unidade="fração") for nome, x in fracoes.items()]
+    coberta = numero("analogias_cobertura", cobertas / todas["cruas"].total, unidade="fração")
+    partes = {
+        (nome, parte): certas / cobertas
+        for nome, p in todas.items()
+        for parte, certas in (
+            ("livre", p.certas_livre),
+            ("sem_entradas", p.certas_sem_entradas),
+            ("entrada_primeiro", p.entrada_primeiro),
+        )
+    }
+    return [coberta] + [
+        numero(f"analogias_{nome}_{parte}", x, unidade="fração")
+        for (nome, parte), x in partes.items()
+    ]
 
 
 def frase_do_conjunto(conjunto: Conjunto) -> str:
@@ -405,8 +413,10 @@ def cossenos_das_linhas(nome: str, cossenos: np.ndarray) -> Quadro:
     quais = linhas_a_comparar(len(cossenos))
     linhas = [[str(i), *(cossenos[i, j] for j in quais)] for i in quais]
     colunas = {"linha": str} | {str(j): decimal for j in quais}
-    pares = [(f"wpe.cosseno.{i}.{j}", cossenos[i, j]) for i, j in combinations(quais, 2)]
-    resultados = [numero(*par, modelo=nome) for par in pares]
+    resultados = [
+        numero(f"wpe.cosseno.{i}.{j}", cossenos[i, j], modelo=nome)
+        for i, j in combinations(quais, 2)
+    ]
     return Quadro(f"{nome}: cossenos entre posições", colunas, linhas, resultados)
 
 
