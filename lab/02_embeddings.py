@@ -283,7 +283,6 @@ if aula.secao(4):
         aula.figura("4_mapa", "posições contra posições", fig.mapa_de_posicoes, dono.nome, cossenos)
         if len(wpe) > 3:  # menos posições que isso não desenham curva
             aula.figura("4_curva", "wpe em 3 componentes", fig.curva_de_posicoes, dono.nome, wpe)
-        aula.diga(exp.explicar_limite(dono, limite))
     # O GPT-2 verdadeiro, ao lado: fatos medidos uma vez, guardados em data/gpt2_medido.
     aula.quadro("4_gpt2_linhas", exp.gpt2_linhas())
     aula.repare(exp.frase_do_exercicio_3())
@@ -294,6 +293,8 @@ if aula.secao(4):
     aula.figura("4_gpt2_helice", "GPT-2, medido: a hélice das posições", fig.gpt2_helice)
     _, curva = gpt2_medido.defasagem()  # (1000,): o cosseno médio a cada distância
     aula.repare(f"no GPT-2 a semelhança oscila: desce a {decimal(curva.min())} e volta a subir.")
+    if dono is not None:  # por último: quem responde é o processo ao lado, e ele teve mais tempo
+        aula.diga(exp.explicar_limite(dono, limite))
     aula.codigo()
 
 # %% 5 · Juntando: a entrada real do modelo
