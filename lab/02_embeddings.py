@@ -153,7 +153,7 @@ if aula.secao(2):
         aula.quadro(f"2_vizinhos_{exp.rotulo(forma.palavra)}_{forma.id}", quadro)
         grafia += [x == "forma" for x in difere]
     contagem = f"{sum(grafia)} dos {len(grafia)} vizinhos"
-    aula.repare(f"{contagem} são a mesma palavra em outra forma (maiúscula, plural, -ed…).")
+    aula.repare(f"{contagem} são a mesma palavra em outra forma (maiúscula, espaço, plural).")
     if escolhidas:
         aula.resultado("vizinhos_que_sao_forma", np.mean(grafia), vizinhos=len(grafia))
         rapidos = vetores.cossenos(wte, wte[forma.id], normas)  # (d,) -> (V,)

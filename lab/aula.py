@@ -33,6 +33,7 @@ from palco.tela import (
     barra_de_treino,
     curto,
     larguras,
+    ler_os_acentos,
     marcar,
     medir_telas,
     preparar_fluxos,
@@ -53,6 +54,7 @@ class Aula:
         opcoes: Callable[[argparse.ArgumentParser], None] | None = None,
         usa_modelo: bool = True,
     ):
+        ler_os_acentos()
         preparar_fluxos()
         # Bibliotecas e figuras criam objetos às centenas de milhares, e quase nenhum morre antes do
         # fim: procurar lixo a cada 700 deles, que é o padrão, custa um décimo da lição.

@@ -144,6 +144,18 @@ def _trocar(erro):
     return pedaco, erro.end
 
 
+def ler_os_acentos() -> None:
+    """Recomeça em UTF-8 um programa cuja pasta tem letras que o sistema (LC_ALL=C) não soube ler.
+
+    O torch nem se importa de uma pasta assim. A codificação da tela continua a que era.
+    """
+    try:
+        sys.prefix.encode("utf-8")
+    except UnicodeEncodeError:
+        ambiente = {"PYTHONIOENCODING": sys.stdout.encoding} | os.environ | {"PYTHONUTF8": "1"}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], ambiente)
+
+
 def preparar_fluxos() -> None:
     """Faz stdout e stderr aceitarem qualquer texto, trocando o que a codificação não tiver.
 
