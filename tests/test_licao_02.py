@@ -257,7 +257,7 @@ def test_lista_de_secoes_e_celulas_de_notebook():
 
 
 def test_tempo_da_licao_esta_na_casa_do_prometido(completa):
-    """O cabeçalho promete 11 s num núcleo; se ele estiver ocupado, damos cinco vezes e meia isso."""
+    """O cabeçalho promete 10 s num núcleo; se ele estiver ocupado, damos seis vezes isso."""
     _, pasta = completa
     segundos = json.loads((pasta / "resultado.json").read_text("utf-8"))["segundos"]
     assert segundos < 60, f"a lição levou {segundos} s em {time.strftime('%H:%M')}"
