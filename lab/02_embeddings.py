@@ -4,7 +4,7 @@ O que você vai ver: ids que não significam nada, vetores que significam, a ana
 rei − homem + mulher com e sem as palavras de entrada, posições aprendidas, a soma que entra
 no modelo e a prova de que entrada e saída são a mesma matriz. Um banner por seção da apostila.
 
-Quanto demora: cerca de 7 s em dois núcleos, 11 s num só (mais o preparo do modelo, na primeira vez).
+Quanto demora: cerca de 6 s em dois núcleos, 10 s num só (mais o preparo do modelo, na primeira vez).
 Como rodar:    python lab/02_embeddings.py                        tudo
                python lab/02_embeddings.py --secao 2 --palavra dog
                python lab/02_embeddings.py --analogia bigger big small

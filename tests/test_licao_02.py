@@ -172,6 +172,7 @@ def test_sem_espaco_usa_a_outra_linha(tmp_path, smollm2):
     assert feito.returncode == 0 and "'dog', linha 22676" in feito.stdout
 
 
+@pytest.mark.longo
 def test_duas_execucoes_dao_as_mesmas_tabelas(completa, tmp_path):
     _, pasta = completa
     # As seções que sorteiam, e as que somam em muitas threads; a 6 e a 8 não têm sorte nenhuma.

@@ -88,7 +88,9 @@ def test_enganos_na_linha_de_comando(opcoes, trechos, tmp_path):
     ("pedido", "secoes", "trecho"),
     [
         ("mini", ["6.5", "6.6"], "não há RoPE para trocar"),
-        ("smollm2", ["6.5"], "Tirar as posições de um modelo treinado"),
+        pytest.param(
+            "smollm2", ["6.5"], "Tirar as posições de um modelo treinado", marks=pytest.mark.longo
+        ),
     ],
 )
 def test_um_modelo_pedido_vem_sozinho_e_na_lingua_dele(pedido, secoes, trecho, tmp_path, smollm2):

@@ -486,6 +486,7 @@ def fixture_indice(tmp_path, monkeypatch):
 
 
 @pytest.mark.cli
+@pytest.mark.longo
 def test_os_wheels_vao_no_pacote_e_um_ambiente_vazio_os_instala_sem_rede(
     indice, casa, tmp_path, monkeypatch
 ):

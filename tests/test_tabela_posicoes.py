@@ -93,6 +93,7 @@ def test_fatos_da_wpe_verdadeira(wpe_verdadeira):
     np.testing.assert_allclose(acumulada, medido["pca_acumulada"], atol=1e-3)
 
 
+@pytest.mark.longo
 def test_tabelas_do_gpt2_medido_sao_da_wpe_verdadeira(wpe_verdadeira):
     c = tabela_posicoes.cossenos_entre_linhas(wpe_verdadeira)
     np.testing.assert_allclose(gpt2_medido.cossenos_64(), c[::16, ::16], atol=1e-3)
