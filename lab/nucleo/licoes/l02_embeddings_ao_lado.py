@@ -61,7 +61,8 @@ class AoLado:
         """Encerra o processo, mesmo no meio de uma pergunta. Chamar de novo não faz nada."""
         executor, self._executor = self._executor, None
         if executor is not None:
-            executor.shutdown(wait=True, kill_workers=True)
+            with contextlib.suppress(Exception):  # se não se deixar matar, ele sai com a lição
+                executor.shutdown(wait=True, kill_workers=True)
         if self._limite is not None:
             self._limite.restore_original_limits()
 
