@@ -51,7 +51,9 @@ def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
     raiz = nomes.get(raiz, raiz.replace("_", "-"))
     if not re.search(rf"^{re.escape(raiz)}\b", pedidos, re.M | re.I) or not raiz:
         return None
-    fazer = "Rode  make preparar  e use o Python de .venv; sem make, veja no README “sem make”."
+    fazer = com_este_python(
+        "Rode:  python lab/00_preparar.py   que instala tudo e diz o próximo comando"
+    )
     venv = caminhos.RAIZ / ".venv"
     for python in (venv / "bin" / "python", venv / "Scripts" / "python.exe"):
         if python.is_file() and python != Path(sys.executable):
@@ -77,10 +79,18 @@ def com_este_python(texto: str) -> str:
     No ambiente do laboratório, visto da raiz, vira .venv/bin/python (ou .venv\\Scripts\\python).
     """
     atual = Path(sys.executable)
-    nome = "python"
     if caminhos.RAIZ / ".venv" in atual.parents:
         nome = str(atual.relative_to(caminhos.RAIZ)).removesuffix(".exe")
-    return re.sub(r"\bpython (?=(?:lab|bench)[/\\]|-m pip)", lambda _: f"{nome} ", texto)
+    elif sys.prefix != sys.base_prefix:
+        nome = "python"  # um ambiente que quem o ligou chama assim
+    else:
+        nome = "py" if sys.platform == "win32" else "python3"
+
+    def trocar(achado: re.Match) -> str:
+        resto = achado[1].replace("/", "\\") if sys.platform == "win32" else achado[1]
+        return f"{nome} {resto}"
+
+    return re.sub(r"\bpython ((?:lab|bench)[/\\][\w/\\]*|-m pip)", trocar, texto)
 
 
 def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:

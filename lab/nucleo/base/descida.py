@@ -6,9 +6,12 @@ não instalou nada. O que se escreve aqui não sabe qual das duas: quem chama tr
 
 import errno
 import hashlib
+import http.client
 import os
 import shutil
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -95,6 +98,32 @@ def descer(
         if getattr(erro, "errno", None) in SEM_LUGAR or not tamanho(parcial):
             parcial.unlink(missing_ok=True)
         raise
+
+
+def por_http(
+    url: str, n: int = 0, etiqueta: str = "", abrir=urllib.request.urlopen, silencio: float = 30.0
+) -> Iterator[bytes]:
+    """Os bytes de `url`, do n em diante, com a biblioteca padrão.
+
+    Com `etiqueta`, se o arquivo mudou no servidor vem o inteiro em vez de um remendo. Erros: `Caiu`,
+    `DoZero`, e o `HTTPError` de quem respondeu com erro.
+    """
+    pedido = urllib.request.Request(url)
+    if n:
+        pedido.add_header("Range", f"bytes={n}-")
+        if etiqueta:
+            pedido.add_header("If-Range", f'"{etiqueta}"')
+    try:
+        with abrir(pedido, timeout=silencio) as resposta:
+            if n and resposta.status != 206:
+                raise DoZero
+            # read1 dá o que já chegou: se a conexão cair, só se perde o que não veio.
+            while bloco := resposta.read1(1 << 20):
+                yield bloco
+    except urllib.error.HTTPError:
+        raise
+    except (OSError, http.client.HTTPException) as erro:
+        raise Caiu(str(getattr(erro, "reason", None) or erro)) from None
 
 
 def parcial_de(destino: Path) -> Path:

@@ -5,11 +5,11 @@ o que falta neste computador; um download cortado recomeça do byte em que parou
 conferido ao chegar. Só a biblioteca padrão até os wheels entrarem.
 """
 
-import http.client
 import importlib
 import os
 import shutil
 import sys
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -24,7 +24,6 @@ from nucleo.sala.pacote import ModeloNoPacote, Progresso, mudo
 
 BAIXADO = caminhos.RAIZ / "pacote-baixado"
 SILENCIO = 30.0  # segundos sem um byte até contar como queda
-_BLOCO = 1 << 20
 # Sem proxy: o espelho está na rede local, e o proxy da instituição não chega a ele.
 _ABRIR = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
@@ -137,27 +136,18 @@ class Espelho:
 
     def _pedir(self, nome: str, n: int = 0, soma: str = "") -> Iterator[bytes]:
         """Os bytes do arquivo, do n em diante. Erros: `Caiu`, `DoZero`, `ErroDoUsuario`."""
-        pedido = urllib.request.Request(f"{self.url}/pacote/{urllib.parse.quote(nome)}")
-        if n:
-            # Se o arquivo mudou no espelho, If-Range faz vir o inteiro em vez de um remendo.
-            pedido.add_header("Range", f"bytes={n}-")
-            pedido.add_header("If-Range", f'"{soma}"')
+        url = f"{self.url}/pacote/{urllib.parse.quote(nome)}"
         try:
-            with _ABRIR(pedido, timeout=SILENCIO) as resposta:
-                if n and resposta.status != 206:
-                    raise descida.DoZero
-                # read1 dá o que já chegou: se a conexão cair, só se perde o que não veio.
-                while bloco := resposta.read1(_BLOCO):
-                    yield bloco
-        except (OSError, http.client.HTTPException) as erro:
-            codigo = getattr(erro, "code", None)
-            if codigo in (400, 403, 404, 405):
+            yield from descida.por_http(url, n, soma, _ABRIR, SILENCIO)
+        except urllib.error.HTTPError as erro:
+            if erro.code in (400, 403, 404, 405):
                 por_que = (
-                    f"Quem respondeu em {self.url} não é um espelho do laboratório ({codigo})."
+                    f"Quem respondeu em {self.url} não é um espelho do laboratório ({erro.code})."
                 )
                 raise self._sumiu(por_que) from None
-            motivo = getattr(erro, "reason", None) or erro
-            raise descida.Caiu(f"{self.url} não responde ({motivo}).") from None
+            raise descida.Caiu(f"{self.url} não responde ({erro.reason}).") from None
+        except descida.Caiu as erro:
+            raise descida.Caiu(f"{self.url} não responde ({erro}).") from None
 
     def _sumiu(self, por_que: str) -> ErroDoUsuario:
         return ErroDoUsuario(
@@ -201,18 +191,17 @@ def _instalar_wheels(fonte, progresso: Progresso) -> Item:
             f"Este é {daqui}; o pacote traz: {', '.join(map(str, manifesto.wheels))}.",
             f"Use uma dessas versões do Python, ou, com internet, rode:  {comando}",
         )
-    if sys.prefix == sys.base_prefix:
-        cria = "py -m venv .venv" if os.name == "nt" else "python3 -m venv .venv"
-        python = r".venv\Scripts\python" if os.name == "nt" else ".venv/bin/python"
-        raise ErroDoUsuario(
-            "Este é o Python do sistema, e não o de um ambiente só do laboratório.",
-            "Instalar nele mexeria nos outros programas da máquina.",
-            f"Rode  {cria}   e depois  {python} lab/00_preparar.py --do-pacote …",
-        )
     nomes = list(manifesto.wheels[daqui])
     pasta = fonte.trazer(nomes) / pacote.WHEELS
     progresso(f"instalando {len(nomes)} pacotes do Python", 0, 1)
-    wheels.instalar(pasta)
+    try:
+        wheels.instalar(pasta)
+    except wheels.PipFalhou as falha:
+        raise ErroDoUsuario(
+            "O pip não instalou os pacotes do Python.",
+            falha.motivo,
+            "Libere espaço em disco, se for o caso, e rode de novo.",
+        ) from None
     progresso(f"instalando {len(nomes)} pacotes do Python", 1, 1)
     importlib.invalidate_caches()
     return Item(OK, f"pacotes do Python: {len(nomes)} instalados em {sys.prefix}")

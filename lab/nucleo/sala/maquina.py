@@ -36,7 +36,7 @@ def conferir_python() -> Item:
 
 def conferir_pacotes() -> list[Item]:
     """Cada pacote do requirements.txt: a versão instalada e se ela serve."""
-    cura = f'"{sys.executable}" -m pip install -r requirements.txt'
+    cura = "python lab/00_preparar.py"
     itens = []
     for p in pacotes.pedidos():
         if p.versao is None:

@@ -5,13 +5,16 @@ condicionais (o colorama só do Windows, a CUDA só do Linux) pela máquina em q
 pela de destino; com a lista pronta, o pip baixa.
 """
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import urllib.request
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import metadata
@@ -87,16 +90,28 @@ def resolver(alvo: Alvo, requisitos: Path) -> list[Wheel]:
 
 
 def _consultar(pedidos: list[str], alvo: Alvo) -> list[Wheel]:
+    with tempfile.TemporaryDirectory() as pasta:
+        onde = ["--ignore-installed", "--target", str(Path(pasta) / "t"), *_etiquetas(alvo)]
+        try:
+            return que_faltam([*onde, *pedidos])
+        except PipFalhou as falha:
+            raise _nao_deu(alvo, falha) from None
+
+
+def que_faltam(pedidos: list[str]) -> list[Wheel]:
+    """Os wheels que o pip poria neste Python para atender aos `pedidos` (opções dele). Baixa só metadados.
+
+    Erros: `PipFalhou`.
+    """
     # O relatório do pip diz a URL de cada wheel sem instalar nada.
     with tempfile.TemporaryDirectory() as pasta:
         relatorio = Path(pasta) / "relatorio.json"
-        opcoes = ["--dry-run", "--ignore-installed", "--report", str(relatorio), "--quiet"]
-        onde = ["--target", str(Path(pasta) / "t"), *_etiquetas(alvo)]
-        _pip("install", *opcoes, *onde, "--only-binary=:all:", *pedidos, alvo=alvo)
+        opcoes = ["--dry-run", "--report", str(relatorio), "--quiet", "--only-binary=:all:"]
+        rodar_pip("install", *opcoes, *pedidos)
         itens = json.loads(relatorio.read_text(encoding="utf-8"))["install"]
     with ThreadPoolExecutor(8) as fila:
         urls = [i["download_info"]["url"] for i in itens]
-        tamanhos = list(fila.map(_tamanho, urls))
+        tamanhos = list(fila.map(tamanho_remoto, urls))
     return [
         Wheel(
             urllib.request.unquote(url.rpartition("/")[2]),
@@ -109,8 +124,8 @@ def _consultar(pedidos: list[str], alvo: Alvo) -> list[Wheel]:
     ]
 
 
-def _tamanho(url: str) -> int:
-    # Só para avisar antes de um download de GB: se o índice não disser, fica por dizer.
+def tamanho_remoto(url: str) -> int:
+    """Os bytes do arquivo em `url`, que pode ser `file:`; 0 se o índice não disser."""
     try:
         if url.startswith("file:"):
             return os.path.getsize(urllib.request.url2pathname(url.removeprefix("file://")))
@@ -154,7 +169,7 @@ def _resolver_com_uv(alvo: Alvo, requisitos: Path) -> list[str]:
         comando, capture_output=True, encoding="utf-8", errors="replace", env=env
     )
     if feito.returncode:
-        raise _nao_deu(alvo, feito.stderr)
+        raise _nao_deu(alvo, PipFalhou(feito.stderr))
     # Uma linha por pacote, "nome==versão"; o que o uv puser depois de espaço é condição ou comentário.
     linhas = [x.split(" ")[0] for x in feito.stdout.splitlines() if x.strip()]
     return [x for x in linhas if re.match(r"[\w.-]+==", x)]
@@ -168,7 +183,7 @@ def baixar(
     Erros: `ErroDoUsuario` com o que o pip respondeu.
     """
     pasta.mkdir(parents=True, exist_ok=True)
-    faltam = [w for w in wheels if not _ja_veio(w, pasta / w.arquivo)]
+    faltam = [w for w in wheels if not ja_veio(w, pasta / w.arquivo)]
     for w in faltam:
         (pasta / w.arquivo).unlink(missing_ok=True)  # o pip não troca um estragado de mesmo nome
     # O pip confere o sha256 que o índice publica e só troca o nome no fim de cada chamada: aos poucos,
@@ -178,42 +193,91 @@ def baixar(
     for i in range(0, len(faltam), _POR_VEZ):
         progresso(f"baixando os wheels para {alvo}", i, len(faltam))
         pedidos = [w.pedido for w in faltam[i : i + _POR_VEZ]]
-        _pip("download", *opcoes, *onde, *pedidos, alvo=alvo)
+        try:
+            rodar_pip("download", *opcoes, *onde, *pedidos)
+        except PipFalhou as falha:
+            raise _nao_deu(alvo, falha) from None
     return [w.arquivo for w in wheels]
 
 
-def _ja_veio(w: Wheel, arquivo: Path) -> bool:
+def ja_veio(w: Wheel, arquivo: Path) -> bool:
+    """Se `arquivo` já é o wheel inteiro, com o tamanho e o sha256 que o índice diz."""
     # Um pen drive arrancado cedo deixa arquivos do tamanho certo com bytes errados.
     if not arquivo.is_file() or w.bytes not in (0, arquivo.stat().st_size):
         return False
     return w.sha256 in ("", sha256(arquivo))
 
 
-def instalar(pasta: Path) -> None:
-    """Instala neste Python os pacotes do requirements.txt só com os wheels de `pasta`, sem rede.
+def instalar(
+    pasta: Path,
+    lista: Iterable[Wheel] = (),
+    requisitos: Iterable[str] = ("-r", str(REQUISITOS)),
+    progresso: Progresso = lambda *_: None,
+) -> None:
+    """Instala neste Python o que os `requisitos` pedem só com os wheels de `pasta`, sem rede.
 
-    Erros: `ErroDoUsuario` com o que o pip respondeu.
+    Os da `lista` que já são arquivos desta máquina (`file:`) valem de onde estão. Erros: `PipFalhou`.
     """
+    daqui = [
+        urllib.request.url2pathname(w.url.removeprefix("file://"))
+        for w in lista
+        if w.url.startswith("file:")
+    ]
+    pastas = dict.fromkeys([str(pasta), *(os.path.dirname(x) for x in daqui)])
     # --isolated: nem variáveis nem configurações do usuário mandam o pip para outro lugar.
-    fontes = ["--isolated", "--no-index", "--find-links", str(pasta)]
-    _pip("install", "--quiet", *fontes, "-r", str(REQUISITOS), alvo=este_computador())
+    fontes = ["--isolated", "--no-index", *(x for p in pastas for x in ("--find-links", p))]
+    antes, total = instalados(), len(list(lista))
+
+    def contar() -> None:
+        progresso("instalando", min(len(instalados()) - len(antes), total), max(total, 1))
+
+    rodar_pip("install", "--quiet", *fontes, *requisitos, enquanto=contar)
 
 
-def _pip(*opcoes: str, alvo: Alvo) -> None:
+def instalados() -> list[Path]:
+    """A pasta .dist-info de cada pacote deste Python."""
+    return list(Path(sysconfig.get_path("purelib")).glob("*.dist-info"))
+
+
+class PipFalhou(Exception):
+    """O pip saiu com erro: `texto` é tudo o que disse, `motivo` as linhas que interessam."""
+
+    def __init__(self, texto: str):
+        super().__init__(texto)
+        linhas = [x.strip() for x in texto.splitlines() if x.strip()]
+        # O motivo costuma ser a primeira linha de erro; avisos de cache e de versão não interessam.
+        motivos = [x for x in linhas if x.lower().startswith(("error", "×"))] or linhas[-1:]
+        self.texto, self.motivo = texto, " ".join(motivos[:2]) or "o pip não disse por quê"
+        self.sem_lugar = any("No space left" in x or "Errno 28" in x for x in linhas)
+        # O pip só diz que não achou o pacote; que não havia rede está nos avisos de antes.
+        self.sem_rede = "Retrying (" in texto or "Could not fetch URL" in texto
+
+
+def rodar_pip(*opcoes: str, enquanto: Callable[[], None] = lambda: None) -> None:
+    """Roda o pip deste Python; `enquanto` é chamada duas vezes por segundo. Erros: `PipFalhou`."""
     comando = [sys.executable, "-m", "pip", *opcoes, "--disable-pip-version-check", "--no-input"]
-    feito = subprocess.run(comando, capture_output=True, encoding="utf-8", errors="replace")
-    if feito.returncode:
-        raise _nao_deu(alvo, feito.stderr)
+    cano = subprocess.PIPE
+    # Com as duas saídas juntas, um pip que fala muito nunca para à espera de quem o leia.
+    with subprocess.Popen(
+        comando, stdout=cano, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
+    ) as processo:
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    dito, _ = processo.communicate(timeout=0.5)
+                    break
+                enquanto()
+        except BaseException:
+            processo.kill()
+            raise
+    if processo.returncode:
+        raise PipFalhou(dito)
 
 
-def _nao_deu(alvo: Alvo, resposta: str) -> ErroDoUsuario:
-    linhas = [x.strip() for x in resposta.splitlines() if x.strip()]
-    # O motivo costuma ser a primeira linha de erro; avisos de cache e de versão não interessam.
-    motivos = [x for x in linhas if x.lower().startswith(("error", "×"))] or linhas[-1:]
-    sem_lugar = any("No space left" in x or "Errno 28" in x for x in linhas)
+def _nao_deu(alvo: Alvo, falha: PipFalhou) -> ErroDoUsuario:
     return ErroDoUsuario(
         f"Os wheels para {alvo} não vieram.",
-        "O disco encheu." if sem_lugar else " ".join(motivos[:2]) or "o pip não disse por quê",
-        "Libere espaço e rode de novo." if sem_lugar else
+        "O disco encheu." if falha.sem_lugar else falha.motivo,
+        "Libere espaço e rode de novo." if falha.sem_lugar else
         "Confira a internet e a combinação de sistema e Python, ou use --sem-wheels.",
     )  # fmt: skip
