@@ -1,7 +1,12 @@
 # O laboratório em uma palavra por tarefa. Rode `make` para ver a lista.
 # Tudo usa caminhos relativos: a pasta pode ter espaços e acentos no nome.
 
-PYTHON ?= python3
+# O Python que cria o ambiente: make preparar PYTHON=python3.12
+ifeq ($(OS),Windows_NT)
+  PYTHON ?= py
+else
+  PYTHON ?= python3
+endif
 # Opções para lab/tudo.py, se quiser: make all TUDO="--licoes 02_embeddings"
 TUDO   ?=
 # O modelo de `make referencia`: make referencia MODELO=gpt2
@@ -54,11 +59,9 @@ clean: ## apaga o ambiente, os caches e o que as lições escreveram
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find outputs -mindepth 1 ! -path outputs/LEIAME.md -delete
 
-# O arquivo-marca só nasce quando a instalação termina: interrompida, ela recomeça.
+# A mesma porta de quem não tem make. A marca só nasce no fim: interrompida, a instalação continua.
 $(VENV)/.instalado: requirements.txt requirements-opcionais.txt
-	$(PYTHON) -m venv $(VENV)
-	"$(PY)" -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	@"$(PY)" -m pip install --quiet --disable-pip-version-check -r requirements-opcionais.txt || echo "O UMAP não instalou: as lições seguem sem ele."
+	"$(PYTHON)" lab/00_preparar.py --so-pacotes
 	@touch "$@"
 
 $(VENV)/.instalado-dev: requirements-dev.txt requirements.txt $(VENV)/.instalado

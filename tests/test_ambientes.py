@@ -300,6 +300,9 @@ def test_com_cada_python_da_maquina(tmp_path):
     """Sem pacote nenhum: todo arquivo compila sem aviso, um arquivo grava, e 00_preparar explica."""
     pythons = outros_pythons()
     assert pythons
+    copia = tmp_path / "sem .venv"
+    shutil.copytree(LAB, copia / "lab", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(RAIZ / "requirements.txt", copia)
     for n, python in enumerate(pythons):
         base = [python, "-S", "-s", "-E"]
         feito = subprocess.run(
@@ -308,7 +311,7 @@ def test_com_cada_python_da_maquina(tmp_path):
         )  # fmt: skip
         assert feito.stdout.strip() == "[('t.csv', '2')]", feito.stderr
         feito = subprocess.run(
-            [*base, str(LAB / "00_preparar.py")], capture_output=True, timeout=120,
+            [*base, "lab/00_preparar.py", "--so-conferir"], cwd=copia, capture_output=True, timeout=120,
             env=os.environ | {"PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1"},
         )  # fmt: skip
         tela = feito.stdout.decode("utf-8", "replace")

@@ -1,6 +1,7 @@
 """A linha de comando e a tela das lições."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -148,7 +149,7 @@ def test_pacote_que_falta_e_defeito_de_instalacao_e_nao_traceback(tmp_path):
     )  # fmt: skip
     erro_gentil(feito, "Falta o pacote", "Agora:   ")
     # A cura depende de haver ou não um .venv nesta cópia; as duas levam a um Python que serve.
-    assert "make preparar" in feito.stderr or "Use o Python do laboratório" in feito.stderr
+    assert re.search(r"Rode:  \S+ lab.00_preparar.py|Use o Python do laboratório", feito.stderr)
 
 
 @pytest.mark.cli
@@ -168,14 +169,3 @@ def test_matplotlib_que_falta_e_dito_mesmo_importado_so_na_hora_da_figura(achado
     opcoes[opcoes.index("4")] = "3"
     sem_figuras = rodar(LICAO, *opcoes, "--sem-graficos", ambiente={"PYTHONPATH": str(tmp_path)})
     assert sem_figuras.returncode == 0, sem_figuras.stderr
-
-
-@pytest.mark.cli
-def test_preparar_sem_pacotes_lista_o_que_falta():
-    feito = subprocess.run(
-        [sys.executable, "-S", "-s", "-E", str(LAB / "00_preparar.py")],
-        capture_output=True, encoding="utf-8", timeout=280,
-    )  # fmt: skip
-    assert feito.returncode == 1 and "Traceback" not in feito.stderr
-    assert "[falta]  torch: não está instalado (pede ==2.13.0)" in feito.stdout
-    assert "pip install -r requirements.txt" in feito.stdout

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -292,8 +291,14 @@ def test_comando_sugerido_usa_o_python_de_agora(monkeypatch):
         erros.com_este_python("rode: python lab/x.py")
         == f"rode: {os.path.join('.venv', 'bin', 'python')} lab/x.py"
     )
-    monkeypatch.setattr(sys, "executable", shutil.which("python3") or "/usr/bin/python3")
+    # Um ambiente que quem o ligou chama de python; o Python do sistema; e o lançador do Windows.
+    monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+    monkeypatch.setattr(sys, "prefix", "/um/ambiente")
     assert erros.com_este_python("python -m pip install x") == "python -m pip install x"
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    assert erros.com_este_python("python -m pip install x") == "python3 -m pip install x"
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert erros.com_este_python("a python lab/b_1.py --x y/z") == r"a py lab\b_1.py --x y/z"
     assert erros.com_este_python("o python do lab") == "o python do lab"
 
 

@@ -22,19 +22,28 @@ COMANDOS = [
     for linha in bloco.splitlines()
     if linha.strip() and not linha.startswith("#")
 ]
+# As duas linhas da tabela de quem chega: uma coluna por sistema.
+COLUNAS = [
+    tuple(re.findall(r"`([^`]+)`", linha))
+    for linha in re.findall(r"^\| (?:prepara|a primeira lição) \|.*$", TEXTO, re.M)
+]
 # Os downloads do GPT-2 de verdade são testados contra o servidor de loopback (camada hub): aqui, sem
 # rede e com o cache vazio, o comando existe, diz o que falta e sai com 1.
 PRECISAM_DO_HUB = {"--modelos gpt2-xl", "--completo gpt2-medium", "--modelos gpt2,smollm2"}
-LONGOS = ("make all", "make apostilas", "lab/tudo.py", "-m venv", "-m pip", "lab/02_treino.py")
+LONGOS = ("make all", "make apostilas", "lab/tudo.py", "-m pip", "lab/02_treino.py")
 
 
 def como_no_unix(comando: str) -> str:
     """O comando do Windows escrito como no Unix: é o mesmo programa, e roda uma vez só."""
-    return comando.replace("\\", "/").replace(".venv/Scripts/python", ".venv/bin/python")
+    comando = comando.replace("\\", "/").replace(".venv/Scripts/python", ".venv/bin/python")
+    return re.sub(r"^py ", "python3 ", comando)
 
 
-def test_ha_comandos_e_os_dois_primeiros_sao_os_de_quem_chega():
-    assert COMANDOS[:2] == ["make preparar", ".venv/bin/python lab/02_embeddings.py"]
+def test_ha_comandos_e_os_dois_de_quem_chega_sao_os_mesmos_nos_tres_sistemas():
+    prepara, licao = COLUNAS
+    assert prepara == ("python3 lab/00_preparar.py",) * 2 + (r"py lab\00_preparar.py",)
+    assert [como_no_unix(c) for c in (*prepara, *licao)] == [prepara[0]] * 3 + [licao[0]] * 3
+    assert licao[0] == ".venv/bin/python lab/02_embeddings.py"
     assert len(COMANDOS) > 12
 
 
@@ -46,7 +55,8 @@ def com_marca(comando: str):
 @pytest.mark.cli
 @pytest.mark.smollm2
 @pytest.mark.parametrize(
-    "comando", [com_marca(c) for c in sorted({como_no_unix(c) for c in COMANDOS})]
+    "comando",
+    [com_marca(c) for c in sorted({como_no_unix(c) for c in [*COMANDOS, *sum(COLUNAS, ())]})],
 )
 def test_comando_roda(comando, tmp_path, smollm2, monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "utf-8")
@@ -57,9 +67,6 @@ def test_comando_roda(comando, tmp_path, smollm2, monkeypatch):
     python, *resto = shlex.split(comando)
     if python == "make":
         feito = rodar_make(resto[0], tmp_path)
-    elif resto[:2] == ["-m", "venv"]:
-        # --without-pip: o que se testa é o comando; instalar o pip não é assunto nosso.
-        feito = chamar("-m", "venv", "--without-pip", str(tmp_path / "v"))
     elif resto[:3] == ["-m", "pip", "install"]:
         # Com tudo instalado, o pip só confirma; nada é baixado.
         feito = chamar(*resto, "--no-deps", "--quiet", "--dry-run", "--disable-pip-version-check")
@@ -102,7 +109,7 @@ def rodar_make(alvo: str, pasta):
     if not shutil.which("make"):
         pytest.skip("esta máquina não tem make")
     clone = copiar_repositorio(pasta / "clone com espaço e ação")
-    partes = ["make", alvo, f"VENV={ambiente_pronto(clone)}"]
+    partes = ["make", alvo, f"VENV={ambiente_pronto(clone)}", f"PYTHON={sys.executable}"]
     if alvo == "all":
         partes.append("TUDO=--licoes 02_embeddings --modelo mini")
     if alvo in ("test", "test-longo", "bench"):

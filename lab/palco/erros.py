@@ -51,9 +51,7 @@ def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
     raiz = nomes.get(raiz, raiz.replace("_", "-"))
     if not re.search(rf"^{re.escape(raiz)}\b", pedidos, re.M | re.I) or not raiz:
         return None
-    fazer = com_este_python(
-        "Rode:  python lab/00_preparar.py   que instala tudo e diz o próximo comando"
-    )
+    fazer = "Rode:  python lab/00_preparar.py   que instala tudo e diz o próximo comando"
     venv = caminhos.RAIZ / ".venv"
     for python in (venv / "bin" / "python", venv / "Scripts" / "python.exe"):
         if python.is_file() and python != Path(sys.executable):
@@ -90,7 +88,7 @@ def com_este_python(texto: str) -> str:
         resto = achado[1].replace("/", "\\") if sys.platform == "win32" else achado[1]
         return f"{nome} {resto}"
 
-    return re.sub(r"\bpython ((?:lab|bench)[/\\][\w/\\]*|-m pip)", trocar, texto)
+    return re.sub(r"(?<![\w./\\])python ((?:lab|bench)[/\\][\w/\\]*|-m pip)", trocar, texto)
 
 
 def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -92,7 +93,7 @@ def ler_opcoes(ajuda: str) -> argparse.Namespace:
     p.add_argument("--completo", action="append", choices=MODELOS[:4], default=[], help=inteiro)
     p.add_argument("--so-conferir", action="store_true", help="não baixa nem converte nada")
     p.add_argument(
-        "--so-pacotes", action="store_true", help="cria .venv e instala; não busca modelos"
+        "--so-pacotes", action="store_true", help="cria .venv e instala nele; não busca modelos"
     )
     gpu = (
         "no Linux, instala o torch com as bibliotecas de GPU (vários GB), que o laboratório não usa"
@@ -169,7 +170,7 @@ def montar_pacote(args: argparse.Namespace) -> int:
     mostrar(pronto.itens)
     print(f"\nO pacote está em {destino}: {megabytes(pronto.bytes)}.")
     print(f"Impressão digital, para quem instalar comparar: {pronto.digital}")
-    print(f"Os três comandos de quem recebe estão em {pacote.LEIAME}.")
+    print(f"Os dois comandos de quem recebe estão em {pacote.LEIAME}.")
     print(com_este_python(f'Pela rede local:  python lab/00_preparar.py --espelho "{destino}"'))
     return int(any(i.estado == maquina.FALTA for i in [*recados, *pronto.itens]))
 
@@ -241,11 +242,27 @@ def servir_espelho(args: argparse.Namespace) -> int:
 # %% Conferir e preparar esta máquina
 
 
+def continuar_em(python: Path) -> int:
+    """Roda este mesmo comando no Python dado; no Unix não volta, e no Windows devolve o código de saída."""
+    comando = [str(python), os.path.abspath(sys.argv[0]), *sys.argv[1:]]
+    meio = os.environ | {ambiente.DENTRO: "1"}
+    # O macOS diz por aqui ao Python novo que ele é o antigo.
+    meio.pop("__PYVENV_LAUNCHER__", None)
+    sys.stdout.flush()
+    if sys.platform != "win32":
+        os.execve(comando[0], comando, meio)
+    # No Windows o execve devolve o terminal a quem digitou enquanto o programa segue: é preciso esperar.
+    with subprocess.Popen(comando, env=meio) as processo:
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):  # o Ctrl-C também chegou lá, que o explica
+                return processo.wait()
+
+
 def principal(ajuda: str) -> int:
     """A preparação inteira, com a ajuda dada; devolve o código de saída."""
     args = ler_opcoes(ajuda)
-    if outro := ambiente.onde_seguir(not args.so_conferir, linha):
-        return ambiente.continuar_em(outro)
+    if outro := ambiente.onde_seguir(not args.so_conferir, args.so_pacotes, linha):
+        return continuar_em(outro)
     for escolhida, fazer in (
         (args.pacote, montar_pacote), (args.do_pacote, instalar_do_pacote),
         (args.espelho, servir_espelho),

@@ -32,8 +32,9 @@ from nucleo.sala.wheels import Wheel
 VENV = caminhos.RAIZ / ".venv"
 OPCIONAIS = caminhos.RAIZ / "requirements-opcionais.txt"
 DENTRO = "LAB_DENTRO_DO_AMBIENTE"  # quem recomeçou dentro dele não recomeça outra vez
-# O índice que o próprio projeto do torch mantém, só com as versões para CPU.
-INDICE_SEM_GPU = "https://download.pytorch.org/whl/cpu/torch/"
+# O índice que o próprio projeto do torch mantém, só com as versões para CPU; uma cópia da instituição se
+# diz em LAB_INDICE_TORCH.
+INDICE_SEM_GPU = os.environ.get("LAB_INDICE_TORCH") or "https://download.pytorch.org/whl/cpu/torch/"
 ESPERA = 10.0  # segundos até desistir de um índice calado
 # O Windows corta em 259 letras, se ninguém ligou os caminhos longos, e o arquivo mais fundo do wheel do
 # torch 2.13.0 para Windows (uma licença) fica 192 adiante: \.venv\Lib\site-packages\ são 25, e ele, 167.
@@ -59,13 +60,13 @@ def tem_tudo() -> bool:
     return all(p.serve for p in pacotes.pedidos()) and not _pela_metade()
 
 
-def onde_seguir(criar: bool, linha: Linha) -> Path | None:
+def onde_seguir(criar: bool, so_venv: bool, linha: Linha) -> Path | None:
     """O Python em que a preparação deve continuar; None se é este mesmo.
 
-    Serve este se é o de `.venv`, ou se já tem todos os pacotes (um ambiente de quem o usa, o Colab). Com
-    `criar`, `.venv` nasce se não houver; sem, só se usa a que há. Erros: `ErroDoUsuario`.
+    Serve este se é o de `.venv` ou, a menos de `so_venv`, se já tem todos os pacotes (um ambiente de quem
+    o usa, o Colab). Com `criar`, `.venv` nasce se não houver. Erros: `ErroDoUsuario`.
     """
-    if dentro() or tem_tudo():
+    if dentro() or (tem_tudo() and not so_venv):
         return None
     if _funciona("pass"):
         if not _funciona("import pip") and criar:
@@ -112,8 +113,8 @@ def _conferir_o_lugar() -> None:
             f"O Windows corta os caminhos em 260 letras, e para o torch caber sobram {CABE_NO_WINDOWS}.",
             r"Mova a pasta para um caminho curto, como C:\lab, e rode de novo.",
         )
-    nosso = not VENV.exists() or (VENV / "pyvenv.cfg").exists() or not any(VENV.glob("*"))
-    if VENV.is_symlink() or not nosso:
+    feita = VENV.is_dir() and ((VENV / "pyvenv.cfg").exists() or not any(VENV.iterdir()))
+    if VENV.is_symlink() or (VENV.exists() and not feita):
         # Pode ser de alguém: criar por cima apagaria o que há dentro.
         raise ErroDoUsuario(
             "O que está em .venv não é um ambiente do Python que funcione.",
@@ -153,26 +154,6 @@ def _sem_ensurepip() -> ErroDoUsuario:
     )
 
 
-def continuar_em(python: Path) -> int:
-    """Roda este mesmo comando no Python dado; no Unix não volta, e no Windows devolve o código de saída."""
-    comando = [str(python), *_sem_opcoes_do_python()]
-    ambiente = os.environ | {DENTRO: "1"}
-    # O macOS diz por aqui ao Python novo que ele é o antigo.
-    ambiente.pop("__PYVENV_LAUNCHER__", None)
-    sys.stdout.flush()
-    if sys.platform != "win32":
-        os.execve(comando[0], comando, ambiente)
-    # No Windows o execve devolve o terminal a quem digitou enquanto o programa segue: é preciso esperar.
-    with subprocess.Popen(comando, env=ambiente) as processo:
-        while True:
-            with contextlib.suppress(KeyboardInterrupt):  # o Ctrl-C também chegou lá, que o explica
-                return processo.wait()
-
-
-def _sem_opcoes_do_python() -> list[str]:
-    return [os.path.abspath(sys.argv[0]), *sys.argv[1:]]
-
-
 # --- os pacotes --------------------------------------------------------------------------
 
 
@@ -188,6 +169,7 @@ def instalar(com_gpu: bool, linha: Linha, progresso: Progresso) -> list[Item]:
     desceu = 0
     itens = []
     try:
+        linha("perguntando ao índice de pacotes do Python o que falta…")
         _pip_que_sirva()
         torch = next(p for p in pacotes.pedidos() if p.nome == "torch")
         if sys.platform == "linux" and not torch.serve and not com_gpu:
@@ -363,13 +345,17 @@ def _descer(lista: list[Wheel], pasta: Path, linha: Linha, progresso: Progresso)
             if tarefa.result():
                 vieram += 1
                 nome = w.pedido.replace("==", " ")
-                linha(f"[{n:>{len(str(len(faltam)))}}/{len(faltam)}] {nome} · {megabytes(w.bytes)}")
+                linha(f"[{n:>{len(str(len(faltam)))}}/{len(faltam)}] {nome} · {_tamanho(w.bytes)}")
     finally:
         parar = True
         fila.shutdown(cancel_futures=True)
     if vieram < len(faltam):
         wheels.baixar(da_rede, pasta, pacote.este_computador(), progresso)
     return total
+
+
+def _tamanho(n: int) -> str:
+    return megabytes(n) if n >= 1e5 else f"{n / 1e3:.0f} kB"
 
 
 def _com_gpu(lista: list[Wheel]) -> str:

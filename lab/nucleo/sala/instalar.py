@@ -179,7 +179,7 @@ def _instalar_wheels(fonte, progresso: Progresso) -> Item:
 
     daqui, manifesto = pacote.este_computador(), fonte.manifesto
     if daqui not in manifesto.wheels:
-        comando = "python -m pip install -r requirements.txt   e depois este comando de novo"
+        comando = "python lab/00_preparar.py --so-pacotes   e depois este comando de novo"
         if not manifesto.wheels:
             raise ErroDoUsuario(
                 "O pacote não traz os pacotes do Python, e este computador não tem todos.",

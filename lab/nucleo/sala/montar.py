@@ -349,5 +349,5 @@ _FORMAS = {
 
 
 def leiame(modelos: list[ModeloNoPacote], alvos: list[Alvo]) -> str:
-    """O texto do LEIA-ME.txt: os três comandos e o que há neste pacote."""
+    """O texto do LEIA-ME.txt: os dois comandos e o que há neste pacote."""
     return pacote.molde("LEIA-ME.txt", modelos=modelos, alvos=alvos, formas=_FORMAS)

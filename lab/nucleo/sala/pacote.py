@@ -1,7 +1,7 @@
 """O pacote da aula: uma pasta de pen drive, o manifesto dela e a conferência byte a byte.
 
     pacote/
-      LEIA-ME.txt        os três comandos
+      LEIA-ME.txt        os dois comandos
       laboratorio.zip    o repositório
       modelos/NOME/      cada modelo, no formato do Hugging Face
       wheels/            os pacotes do Python, para `pip --no-index`
