@@ -26,7 +26,7 @@ from nucleo.base.arquivos import conferir_pasta, legivel
 from nucleo.base.caderno import Caderno, Conferencia, Quadro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import cientifico, contado, decimal, inteiro
-from palco.erros import com_este_python, explicar
+from palco.erros import Encerrado, atender_sinais, com_este_python, explicar
 from palco.opcoes import Analisador, inteiro_entre, numero_da_secao  # noqa: F401 - as lições os pegam aqui
 from palco.tela import (
     barra_de_progresso,
@@ -56,6 +56,7 @@ class Aula:
     ):
         ler_os_acentos()
         preparar_fluxos()
+        atender_sinais()
         # Bibliotecas e figuras criam objetos às centenas de milhares, e quase nenhum morre antes do
         # fim: procurar lixo a cada 700 deles, que é o padrão, custa um décimo da lição.
         gc.set_threshold(100_000)
@@ -163,8 +164,8 @@ class Aula:
             while True:
                 try:
                     p = next(passos, None)
-                except KeyboardInterrupt:
-                    if not parar_com_ctrl_c or self._interrompida:
+                except KeyboardInterrupt as parada:
+                    if not parar_com_ctrl_c or self._interrompida or isinstance(parada, Encerrado):
                         raise
                     self._interrompida = True
                     self.diga(

@@ -22,7 +22,7 @@ import threading
 import time
 from pathlib import Path
 
-from nucleo.base import caminhos
+from nucleo.base import caminhos, vigia
 from nucleo.paginas.resultados import (
     FALHOU,
     INTERROMPIDA,
@@ -33,7 +33,7 @@ from nucleo.paginas.resultados import (
     ler_resultado,
     placar,
 )
-from palco.erros import com_este_python, explicar, rodar_com_erros_gentis
+from palco.erros import Encerrado, com_este_python, explicar, rodar_com_erros_gentis
 from palco.opcoes import Analisador
 from palco.tela import medir_telas
 
@@ -64,15 +64,21 @@ def rodar(licao: Path, ambiente: dict) -> Execucao:
     inicio = time.perf_counter()
     processo = subprocess.Popen([sys.executable, str(licao)], env=ambiente, stderr=subprocess.PIPE)
     dito: list[str] = []
+    vigia.vigiar(processo)
     escuta = threading.Thread(target=_ecoar, args=(processo.stderr, dito), daemon=True)
     escuta.start()
     try:
         codigo = processo.wait()
+    except Encerrado:
+        _despedir(processo, 0.5, por_bem=False)
+        raise
     except KeyboardInterrupt:
         _despedir(processo)
         segundos = time.perf_counter() - inicio
         sozinha = com_este_python(f"rode sozinha: python lab/{licao.name}")
         return Execucao(licao.stem, INTERROMPIDA, segundos, [sozinha], gravou=False)
+    finally:
+        vigia.esquecer(processo)
     escuta.join(PACIENCIA)
     segundos = time.perf_counter() - inicio
     gravou = _marca(resultado) not in (None, antes)
@@ -100,12 +106,13 @@ def _ecoar(cano, dito: list[str]) -> None:
             sys.stderr.flush()
 
 
-def _despedir(processo) -> None:
+def _despedir(processo, paciencia: float = PACIENCIA, por_bem: bool = True) -> None:
     # O Ctrl-C do teclado já chegou também à lição; quem não sair por bem é posto para fora.
-    for acao in (lambda: None, processo.terminate, processo.kill):
+    esperar = [lambda: None] if por_bem else []
+    for acao in (*esperar, processo.terminate, processo.kill):
         acao()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            processo.wait(PACIENCIA)
+            processo.wait(paciencia)
             return
 
 
@@ -248,11 +255,15 @@ def principal() -> int:
 
     fila = [x for x in licoes() if x.stem in args.licoes]
     feitas: list[Execucao] = []
-    with contextlib.suppress(KeyboardInterrupt):
+    try:
         for licao in fila:
             feitas.append(rodar(licao, ambiente))
             if feitas[-1].situacao == INTERROMPIDA:
                 break
+    except Encerrado:
+        raise  # sem tempo para a página
+    except KeyboardInterrupt:
+        pass
     interrompeu = len(feitas) < len(fila) or feitas[-1].situacao == INTERROMPIDA
     feitas += [Execucao(x.stem, NAO_RODOU, gravou=False) for x in fila[len(feitas) :]]
     return terminar(feitas, modelo, interrompeu)

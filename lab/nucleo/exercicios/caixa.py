@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nucleo.base import vigia
 from nucleo.exercicios import filho, juiz, registro
 from nucleo.exercicios.juiz import Ocorrido, Veredito
 from nucleo.exercicios.tipos import Tarefa
@@ -232,7 +233,9 @@ class _Sessao:
             opcoes["creationflags"] = subprocess.CREATE_NEW_PROCESS_GROUP
         else:
             opcoes["start_new_session"] = True
-        return subprocess.Popen(comando, **opcoes)
+        processo = subprocess.Popen(comando, **opcoes)
+        vigia.vigiar(processo, self._marca, str(self._pasta or ""))
+        return processo
 
     def _ambiente(self) -> dict:
         limpo = {"LANG": "C.UTF-8", "PATH": os.defpath, "CAIXA": self._marca}
@@ -325,7 +328,7 @@ class _Sessao:
                 os.killpg(self._processo.pid, signal.SIGKILL)
         self._processo.wait()
         if self.caixa.isolada:
-            _varrer(self._marca)
+            vigia.varrer(self._marca)
 
     def __enter__(self):
         return self
@@ -339,6 +342,7 @@ class _Sessao:
             self._erros.close()
         if self._pasta:
             _apagar(self._pasta)
+        vigia.esquecer(self._processo)
 
 
 # --- limpeza ---------------------------------------------------------------------------
@@ -367,52 +371,9 @@ def adotar_orfaos() -> bool:
 
 def varrer_orfaos() -> int:
     """Mata os filhos deste processo que a caixa não conhece. Só depois de `adotar_orfaos`."""
-    vivos = {sessao._processo.pid for sessao in _abertas}
-    soltos = [p for p, pai in _processos() if pai == os.getpid() and p not in vivos]
-    return sum(map(_matar, soltos))
-
-
-def _processos() -> list[tuple[int, int]]:
-    achados = []
-    for pasta in Path("/proc").glob("[0-9]*") if Path("/proc/self/stat").exists() else []:
-        try:
-            # O nome do programa vem entre parênteses e pode ter espaços: conta-se do último.
-            resto = (
-                (pasta / "stat")
-                .read_text(encoding="utf-8", errors="replace")
-                .rpartition(")")[2]
-                .split()
-            )
-            achados.append((int(pasta.name), int(resto[1])))
-        except (OSError, ValueError, IndexError):
-            continue
-    return achados
-
-
-def _varrer(marca: str) -> None:
-    """Mata quem ainda carrega a marca desta caixa no ambiente, mesmo fora do grupo."""
-    procurada = f"CAIXA={marca}".encode()
-    for _ in range(5):
-        achou = False
-        for pid, _pai in _processos():
-            try:
-                if procurada in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                    achou |= bool(_matar(pid))
-            except OSError:
-                continue
-        if not achou:
-            return
-        time.sleep(0.02)
-
-
-def _matar(pid: int) -> int:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except OSError:
-        return 0
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)
-    return 1
+    vivos = {sessao._processo.pid for sessao in _abertas} | vigia.proprios()
+    soltos = [p for p, pai in vigia.processos() if pai == os.getpid() and p not in vivos]
+    return sum(map(vigia.matar, soltos))
 
 
 def _tamanho(pasta: Path) -> int:

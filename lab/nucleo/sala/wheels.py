@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from nucleo.base import caminhos
+from nucleo.base import caminhos, vigia
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import megabytes
 from nucleo.sala.maquina import AVISO, FALTA, OK, Item
@@ -261,6 +261,7 @@ def rodar_pip(*opcoes: str, enquanto: Callable[[], None] = lambda: None) -> None
     with subprocess.Popen(
         comando, stdout=cano, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
     ) as processo:
+        vigia.vigiar(processo)
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -270,6 +271,8 @@ def rodar_pip(*opcoes: str, enquanto: Callable[[], None] = lambda: None) -> None
         except BaseException:
             processo.kill()
             raise
+        finally:
+            vigia.esquecer(processo)
     if processo.returncode:
         raise PipFalhou(dito)
 
