@@ -57,7 +57,7 @@ class Pedido:
 
 @dataclass
 class Pane:
-    """Um mau comportamento. `tipo`: "codigo", "login", "corte", "sem_range", "silencio",
+    """Um mau comportamento. `tipo`: "codigo", "login", "corte", "sem_range", "silencio", "lento",
     "tamanho" (o HEAD anuncia outro tamanho), "bytes" (cada byte vai com os bits de `valor` trocados) ou
     "faixa_errada". Vale `vezes` vezes (None: sempre)."""
 
@@ -197,6 +197,8 @@ class _Atendente(BaseHTTPRequestHandler):
             dono._fechando.wait()
             self.close_connection = True
             return None
+        if tipo == "lento":
+            dono._fechando.wait(pane.valor)
         if tipo == "codigo":
             return self._responder(pane.valor, b"{}", **pane.cabecalhos)
         if tipo == "login":

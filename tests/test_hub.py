@@ -203,8 +203,33 @@ def test_sem_dns_o_auto_decide(buscar, frase, casa, smollm2_de_mentira, monkeypa
     assert modelo.nome == "smollm2" and frase in modelo.motivo, modelo.motivo
 
 
+@pytest.mark.parametrize("segundos", [0.5, pytest.param(6.0, marks=pytest.mark.longo)])
+def test_hub_lento_esta_la_e_e_usado(segundos, no_ar, smollm2_de_mentira, monkeypatch):
+    """Aceita a conexão e só responde depois do prazo do silêncio: espera-se por ele."""
+    monkeypatch.setattr(hub, "PRAZO", PRAZO if segundos > PRAZO else 0.2)
+    no_ar.pane("lento", segundos, vezes=1)
+    assert fontes.abrir("auto").nome == "gpt2"
+
+
+def test_lab_espera_muda_o_prazo_e_o_texto_diz_como(no_ar, smollm2_de_mentira, monkeypatch):
+    monkeypatch.setattr(hub, "PRAZO", 0.1)
+    monkeypatch.setattr(hub, "ESPERA", 0.2)
+    monkeypatch.setattr(hub, "_bater_na_porta", lambda: lambda: False)  # ninguém parece estar lá
+    no_ar.pane("lento", 0.6)
+    with pytest.raises(
+        hub.SemRede, match=r"não respondeu em 0.1 s; para esperar mais, LAB_ESPERA="
+    ):
+        hub.consultar("openai-community/gpt2", "config.json")
+    monkeypatch.setenv("LAB_ESPERA", "30")
+    assert hub.consultar("openai-community/gpt2", "config.json").size
+    monkeypatch.setenv("LAB_ESPERA", "muito")  # o que não é número não vale
+    with pytest.raises(hub.SemRede):
+        hub.consultar("openai-community/gpt2", "config.json")
+
+
 def test_hub_que_engole_o_pedido_e_porta_fechada(no_ar, smollm2_de_mentira, monkeypatch):
     monkeypatch.setattr(hub, "PRAZO", 0.3)
+    monkeypatch.setattr(hub, "ESPERA", 0.6)
     no_ar.pane("silencio")
     modelo = fontes.abrir("auto")
     assert modelo.nome == "smollm2"

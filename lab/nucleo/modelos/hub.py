@@ -12,12 +12,14 @@ import contextlib
 import json
 import os
 import re
+import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from urllib.request import getproxies
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from nucleo.base.arquivos import so_um
 from nucleo.base.descida import CAIU, SEM_LUGAR, Caiu, DoZero, descer, insistir, parcial_de, sha256
@@ -28,7 +30,8 @@ from nucleo.modelos.tensores import Tensor, interpretar_cabecalho
 # No Windows o cache copia em vez de ligar arquivos; o aviso disso parece erro e não é.
 os.environ.setdefault("HF_HUB_DISABLE_SYMLINKS_WARNING", "1")
 
-PRAZO = 4.0  # segundos para decidir se há rede; o limite da casa é 5
+PRAZO = 4.0  # segundos de silêncio até decidir que não há rede; o limite da casa é 5
+ESPERA = 15.0  # segundos para responder, se aceitou a conexão: é lento, mas está lá; LAB_ESPERA muda os dois
 SILENCIO = 30.0  # segundos sem um byte no meio de um download até desistir
 _PRIMEIRA_LEITURA = 64 * 1024  # o cabeçalho do GPT-2 XL tem uns 60 KB: quase sempre basta
 _FAIXA = 8 << 20  # bytes por pedido: a conexão não fica aberta por centenas de MB
@@ -100,9 +103,9 @@ def no_cache(repo: str, arquivo: str) -> Path | None:
 # --- perguntar ---------------------------------------------------------------------------
 
 
-def _prazo(funcao: Callable, segundos: float):
+def _prazo(funcao: Callable, segundos: float, alguem: Callable[[], bool] = lambda: False):
     # Resolver um nome (DNS) pode travar além de qualquer timeout de soquete: só uma thread
-    # que se possa abandonar garante o prazo.
+    # que se possa abandonar garante o prazo. `alguem` diz se vale esperar além dele.
     saida: dict = {}
 
     def corpo():
@@ -114,24 +117,55 @@ def _prazo(funcao: Callable, segundos: float):
     fio = threading.Thread(target=corpo, daemon=True)
     fio.start()
     fio.join(segundos)
+    if fio.is_alive() and alguem():
+        fio.join(ESPERA - segundos)
+        segundos = ESPERA
     if "erro" in saida:
         raise saida["erro"]
     if "valor" not in saida:
-        raise SemRede(f"o hub não respondeu em {segundos:g} s")
+        raise SemRede(f"o hub não respondeu em {segundos:g} s; para esperar mais, LAB_ESPERA=60")
     return saida["valor"]
 
 
-def consultar(repo: str, arquivo: str):
-    """Metadados do arquivo no hub (`size`, `etag`, `commit_hash`, `location`), em até `PRAZO` s.
+def _do_ambiente() -> float:
+    # Quem sabe que a rede é lenta diz quanto esperar; o que não for um número não vale.
+    with contextlib.suppress(ValueError):
+        return max(float(os.environ.get("LAB_ESPERA", "0").replace(",", ".")), 0.0)
+    return 0.0
 
-    Erros: `SemRede`, com o motivo em português.
+
+def _bater_na_porta() -> Callable[[], bool]:
+    """Tenta abrir uma conexão com o hub (ou com o proxy), sem esperar; a função diz se já abriu."""
+    from huggingface_hub import constants
+
+    hub = urlsplit(constants.ENDPOINT)
+    proxy = None if proxy_bypass(hub.hostname or "") else getproxies().get(hub.scheme)
+    alvo, abriu = urlsplit(proxy) if proxy else hub, threading.Event()
+
+    def bater():
+        with contextlib.suppress(OSError, ValueError):
+            porta = alvo.port or {"https": 443}.get(alvo.scheme, 80)
+            socket.create_connection((alvo.hostname, porta), PRAZO).close()
+            abriu.set()
+
+    threading.Thread(target=bater, daemon=True).start()
+    return abriu.is_set
+
+
+def consultar(repo: str, arquivo: str):
+    """Metadados do arquivo no hub (`size`, `etag`, `commit_hash`, `location`).
+
+    O silêncio se decide em `PRAZO` s; quem aceitou a conexão tem `ESPERA`. Erros: `SemRede`, com o motivo
+    em português.
     """
     if desligado():
         raise SemRede("HF_HUB_OFFLINE está ligado")
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
+    espera, url = _do_ambiente(), hf_hub_url(repo, arquivo)
     with _em_portugues(arquivo, 0):
-        meta = _prazo(lambda: get_hf_file_metadata(hf_hub_url(repo, arquivo), timeout=PRAZO), PRAZO)
+        perguntar = partial(get_hf_file_metadata, url, timeout=espera or ESPERA)
+        meta = _prazo(perguntar, espera or PRAZO, _bater_na_porta())
     # Uma página de login responde 200 e não traz etag nem versão: não é o hub.
     if not meta.commit_hash or not meta.size:
         raise SemRede(NAO_E_O_HUB)
