@@ -191,6 +191,7 @@ def test_analogias_comparam_pergunta_a_pergunta():
         - tabela[primeira[0]] / np.linalg.norm(tabela[primeira[0]])
         + tabela[primeira[2]] / np.linalg.norm(tabela[primeira[2]])
     )
+    pytest.importorskip("gensim.models")
     kv = analogias.para_o_gensim(tabela, tok)
     deles = analogias.vereditos_do_gensim(kv, linhas)
     escolhidas = np.array([q for q in ids if tuple(kv.index_to_key[i] for i in q) in deles])

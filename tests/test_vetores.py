@@ -63,7 +63,7 @@ def test_linha_e_vetor_nulos_dao_zero_e_nao_nan(tabela_sorteada, normas):
 
 
 def test_vizinhos_iguais_aos_do_gensim(tabela_sorteada, normas):
-    from gensim.models import KeyedVectors
+    KeyedVectors = pytest.importorskip("gensim.models").KeyedVectors  # sem wheel no Python 3.14
 
     kv = KeyedVectors(48)
     # Sem a linha nula: o gensim divide por ela. A duplicada também sai: empate não tem ordem lá.
@@ -78,7 +78,7 @@ def test_vizinhos_iguais_aos_do_gensim(tabela_sorteada, normas):
 
 @pytest.mark.parametrize("normalizar", [False, True])
 def test_analogia_igual_a_do_gensim(tabela_sorteada, normas, normalizar):
-    from gensim.models import KeyedVectors
+    KeyedVectors = pytest.importorskip("gensim.models").KeyedVectors  # sem wheel no Python 3.14
 
     kv = KeyedVectors(48)
     validas = [i for i in range(3000) if i not in (10, 21)]
@@ -246,7 +246,7 @@ def test_classificar_vizinho(palavra, vizinho, classe):
 
 @pytest.fixture(scope="module")
 def gensim_smollm2(smollm2):
-    from gensim.models import KeyedVectors
+    KeyedVectors = pytest.importorskip("gensim.models").KeyedVectors  # sem wheel no Python 3.14
 
     t = smollm2.tokenizador
     # O gensim conhece as palavras como o arquivo as escreve; os outros tokens viram «#id».
