@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import COM_GENSIM
 from nucleo.contas import vetores
 from nucleo.modelos import listas, tokens
 
@@ -62,8 +63,9 @@ def test_linha_e_vetor_nulos_dao_zero_e_nao_nan(tabela_sorteada, normas):
     assert (vetores.cossenos(tabela_sorteada, nulo, normas) == 0).all()
 
 
+@COM_GENSIM
 def test_vizinhos_iguais_aos_do_gensim(tabela_sorteada, normas):
-    KeyedVectors = pytest.importorskip("gensim.models").KeyedVectors  # sem wheel no Python 3.14
+    from gensim.models import KeyedVectors
 
     kv = KeyedVectors(48)
     # Sem a linha nula: o gensim divide por ela. A duplicada também sai: empate não tem ordem lá.
@@ -76,9 +78,10 @@ def test_vizinhos_iguais_aos_do_gensim(tabela_sorteada, normas):
         np.testing.assert_allclose([c for _, c in deles], [c for _, c in nossos], atol=1e-5)
 
 
+@COM_GENSIM
 @pytest.mark.parametrize("normalizar", [False, True])
 def test_analogia_igual_a_do_gensim(tabela_sorteada, normas, normalizar):
-    KeyedVectors = pytest.importorskip("gensim.models").KeyedVectors  # sem wheel no Python 3.14
+    from gensim.models import KeyedVectors
 
     kv = KeyedVectors(48)
     validas = [i for i in range(3000) if i not in (10, 21)]
@@ -246,7 +249,7 @@ def test_classificar_vizinho(palavra, vizinho, classe):
 
 @pytest.fixture(scope="module")
 def gensim_smollm2(smollm2):
-    KeyedVectors = pytest.importorskip("gensim.models").KeyedVectors  # sem wheel no Python 3.14
+    from gensim.models import KeyedVectors
 
     t = smollm2.tokenizador
     # O gensim conhece as palavras como o arquivo as escreve; os outros tokens viram «#id».
@@ -260,6 +263,7 @@ def gensim_smollm2(smollm2):
     return kv
 
 
+@COM_GENSIM
 @pytest.mark.smollm2
 def test_vizinhos_do_smollm2_iguais_aos_do_gensim(smollm2, gensim_smollm2):
     normas = vetores.normas_das_linhas(smollm2.wte)
@@ -271,6 +275,7 @@ def test_vizinhos_do_smollm2_iguais_aos_do_gensim(smollm2, gensim_smollm2):
         np.testing.assert_allclose([c for _, c in deles], [c for _, c in nossos], atol=1e-5)
 
 
+@COM_GENSIM
 @pytest.mark.smollm2
 def test_analogias_com_os_mesmos_vereditos_do_gensim(smollm2, gensim_smollm2, tmp_path):
     """O protocolo normalizado com exclusão é o de evaluate_word_analogies: pergunta a pergunta."""
