@@ -18,7 +18,10 @@ pytestmark = pytest.mark.cli
 
 NOMES = [x.stem for x in cadernos.licoes()]
 # O que abrevia cada uma sem tirar seção nem figura.
-OPCOES = {"06_extrapolacao": "--rapido", "02_treino": "", "99_conferir": "--modelo mini"}
+OPCOES = {
+    "02_treino": "--rapido", "06_extrapolacao": "--rapido", "06_posicoes": "--rapido",
+    "06_projecoes": "--perplexidade 5",
+}  # fmt: skip
 
 
 class Kernel:
@@ -83,14 +86,12 @@ def conferir_a_pasta(pasta, saidas: list) -> None:
 def test_cada_caderno_inteiro_duas_vezes_e_fora_de_ordem(nome, tmp_path):
     with aberto(nome, tmp_path, OPCOES.get(nome, "")) as k:
         secoes, ultima = k.secoes(), len(k.celulas) - 1
-        preparo = range(secoes[0])
-        for n in preparo:
-            k.rodar(n)
+        preparo = [s for n in range(secoes[0]) for s in k.rodar(n)]
         # Fora de ordem: da última seção para a primeira, cada uma sem as de antes.
         for n in reversed(secoes):
             k.rodar(n)
         # Na ordem, outra vez: a segunda volta é a que fica.
-        saidas = [s for n in range(secoes[0], ultima + 1) for s in k.rodar(n)]
+        saidas = preparo + [s for n in range(secoes[0], ultima + 1) for s in k.rodar(n)]
         if nome != "99_conferir":  # a conferência não desenha
             conferir_a_pasta(tmp_path / nome, saidas)
 
