@@ -1,6 +1,5 @@
 """Os erros na tela: o que houve, por quê, o que digitar agora; e o código de saída de cada um."""
 
-import contextlib
 import errno
 import os
 import re
@@ -26,10 +25,7 @@ def explicar(erro: BaseException) -> int | None:
         # O terminal se fechou, e a escrita soube antes do sinal (que é o 1 em todo Unix).
         erro = sinais.Encerrado(1)
     if isinstance(erro, KeyboardInterrupt):
-        try:
-            sinais.dizer(erro)
-        except OSError:  # não há mais tela
-            _calar()
+        sinais.dizer(erro)
         return sinais.codigo_de(erro)
     if isinstance(erro, OSError) and erro.errno in (28, 122) and erro.filename is None:
         # A própria tela era um arquivo, num disco cheio.
@@ -44,16 +40,9 @@ def explicar(erro: BaseException) -> int | None:
         return 2
     if isinstance(erro, BrokenPipeError):
         # Quem lia (head, less) foi embora: não há a quem reclamar.
-        _calar(sys.stdout)
+        sinais.calar(sys.stdout)
         return 141
     return None
-
-
-def _calar(*fluxos) -> None:
-    # O que ainda estiver por escrever vai para o nada, em vez de falhar outra vez na saída.
-    for fluxo in fluxos or (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), fluxo.fileno())
 
 
 def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:

@@ -36,11 +36,20 @@ def codigo_de(fim: KeyboardInterrupt) -> int:
 
 
 def dizer(fim: KeyboardInterrupt) -> None:
-    """A última linha na tela. Erros: `OSError` se já não há tela."""
-    sys.stdout.flush()
-    sys.stderr.write(_frase(fim))
-    sys.stderr.flush()
+    """A última linha na tela, se ainda há tela."""
+    for fluxo, texto in ((sys.stdout, ""), (sys.stderr, _frase(fim))):
+        try:
+            fluxo.write(texto)
+            fluxo.flush()
+        except OSError:
+            calar(fluxo)
     _dito.set()
+
+
+def calar(fluxo) -> None:
+    """Quem lia o fluxo foi embora: o que ainda estiver por escrever vai para o nada."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), fluxo.fileno())
 
 
 def _frase(fim: KeyboardInterrupt) -> str:
