@@ -6,8 +6,8 @@
         aula.tabela("id", "título", {"coluna": formato}, linhas)
     aula.terminar()
 
-Um `ErroDoUsuario` vira uma mensagem e código de saída 2; Ctrl-C sai com 130 sem estragar as
-saídas anteriores; qualquer outra exceção é defeito e mostra o traceback.
+Um `ErroDoUsuario` vira uma mensagem e código de saída 2; Ctrl-C sai com 130 (e um SIGTERM ou um
+terminal que se fecha, com 143 e 129) sem estragar as saídas anteriores; qualquer outra exceção é defeito e mostra o traceback.
 """
 
 import argparse
@@ -27,8 +27,8 @@ from nucleo.base.arquivos import conferir_pasta, legivel
 from nucleo.base.caderno import Caderno, Conferencia, Quadro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import cientifico, contado, decimal, inteiro
-from palco import jupyter
-from palco.erros import Encerrado, atender_sinais, com_este_python, explicar
+from palco import jupyter, sinais
+from palco.erros import com_este_python, explicar
 from palco.opcoes import Analisador, inteiro_entre, numero_da_secao  # noqa: F401 - as lições os pegam aqui
 from palco.tela import (
     barra_de_progresso,
@@ -65,8 +65,8 @@ class Aula:
             Aula._vivas[nome] = self
         else:
             ler_os_acentos()
-            atender_sinais()
         preparar_fluxos()
+        sinais.ouvir()
         # Bibliotecas e figuras criam objetos às centenas de milhares, e quase nenhum morre antes do
         # fim: procurar lixo a cada 700 deles, que é o padrão, custa um décimo da lição.
         gc.set_threshold(100_000)
@@ -175,8 +175,9 @@ class Aula:
             while True:
                 try:
                     p = next(passos, None)
-                except KeyboardInterrupt as parada:
-                    if not parar_com_ctrl_c or self._interrompida or isinstance(parada, Encerrado):
+                except KeyboardInterrupt as fim:
+                    de_fora = isinstance(fim, sinais.Encerrado)
+                    if not parar_com_ctrl_c or self._interrompida or de_fora:
                         raise
                     self._interrompida = True
                     self.diga(
@@ -429,6 +430,7 @@ class Aula:
                 onde = f"o relatório completo continua em {curto(inteira)}"
             self._console.print(f"Só as seções pedidas: {onde}.", highlight=False)
         sys.excepthook = sys.__excepthook__
+        sinais.soltar()
 
     # --- quando algo dá errado ---
 
@@ -437,6 +439,7 @@ class Aula:
             self._no_fim.pop()()
 
     def _ao_falhar(self, tipo, erro, rastro) -> None:
+        sinais.acabar()
         self._encerrar()
         codigo = explicar(erro)
         if codigo is None:

@@ -8,7 +8,8 @@ Como rodar:    python lab/tudo.py
                python lab/tudo.py --modelo mini
                python lab/tudo.py --licoes 02_embeddings
                python lab/tudo.py --so-pagina     refaz a página, sem rodar nada
-Código de saída: 0 se todas rodaram, 1 se alguma falhou, 130 se alguém interrompeu.
+Código de saída: 0 se todas rodaram, 1 se alguma falhou, 130 se alguém interrompeu, 143 ou 129 se o
+sistema pediu que acabasse.
 """
 
 import codecs
@@ -22,7 +23,8 @@ import threading
 import time
 from pathlib import Path
 
-from nucleo.base import caminhos, vigia
+from nucleo.base import caminhos
+from nucleo.base.processos import filho_meu
 from nucleo.paginas.resultados import (
     FALHOU,
     INTERROMPIDA,
@@ -33,7 +35,8 @@ from nucleo.paginas.resultados import (
     ler_resultado,
     placar,
 )
-from palco.erros import Encerrado, com_este_python, explicar, rodar_com_erros_gentis
+from palco import sinais
+from palco.erros import com_este_python, explicar, rodar_com_erros_gentis
 from palco.opcoes import Analisador
 from palco.tela import medir_telas
 
@@ -58,27 +61,29 @@ def licoes() -> list[Path]:
 
 
 def rodar(licao: Path, ambiente: dict) -> Execucao:
-    """Roda uma lição, mostrando o que ela mostra. Um Ctrl-C a deixa INTERROMPIDA."""
+    """Roda uma lição, mostrando o que ela mostra. Um Ctrl-C a deixa INTERROMPIDA.
+
+    Erros: `Encerrado` se este programa recebeu o pedido de acabar; a lição já acabou.
+    """
     resultado = caminhos.SAIDAS / licao.stem / "resultado.json"
     antes = _marca(resultado)
     inicio = time.perf_counter()
-    processo = subprocess.Popen([sys.executable, str(licao)], env=ambiente, stderr=subprocess.PIPE)
+    processo = subprocess.Popen(
+        [sys.executable, str(licao)], env=ambiente | filho_meu(), stderr=subprocess.PIPE
+    )
     dito: list[str] = []
-    vigia.vigiar(processo)
     escuta = threading.Thread(target=_ecoar, args=(processo.stderr, dito), daemon=True)
     escuta.start()
     try:
         codigo = processo.wait()
-    except Encerrado:
-        _despedir(processo, 0.5, por_bem=False)
-        raise
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as fim:
+        if isinstance(fim, sinais.Encerrado):
+            _despedir(processo, 0.0, 1.0)  # quem pede assim não espera: nem tela, nem página
+            raise
         _despedir(processo)
         segundos = time.perf_counter() - inicio
         sozinha = com_este_python(f"rode sozinha: python lab/{licao.name}")
         return Execucao(licao.stem, INTERROMPIDA, segundos, [sozinha], gravou=False)
-    finally:
-        vigia.esquecer(processo)
     escuta.join(PACIENCIA)
     segundos = time.perf_counter() - inicio
     gravou = _marca(resultado) not in (None, antes)
@@ -106,10 +111,11 @@ def _ecoar(cano, dito: list[str]) -> None:
             sys.stderr.flush()
 
 
-def _despedir(processo, paciencia: float = PACIENCIA, por_bem: bool = True) -> None:
+def _despedir(processo, sozinha: float = PACIENCIA, pedindo: float = PACIENCIA) -> None:
     # O Ctrl-C do teclado já chegou também à lição; quem não sair por bem é posto para fora.
-    esperar = [lambda: None] if por_bem else []
-    for acao in (*esperar, processo.terminate, processo.kill):
+    for acao, paciencia in (
+        (lambda: None, sozinha), (processo.terminate, pedindo), (processo.kill, PACIENCIA),
+    ):  # fmt: skip
         acao()
         with contextlib.suppress(subprocess.TimeoutExpired):
             processo.wait(paciencia)
@@ -260,10 +266,9 @@ def principal() -> int:
             feitas.append(rodar(licao, ambiente))
             if feitas[-1].situacao == INTERROMPIDA:
                 break
-    except Encerrado:
-        raise  # sem tempo para a página
-    except KeyboardInterrupt:
-        pass
+    except KeyboardInterrupt as fim:
+        if isinstance(fim, sinais.Encerrado):
+            raise
     interrompeu = len(feitas) < len(fila) or feitas[-1].situacao == INTERROMPIDA
     feitas += [Execucao(x.stem, NAO_RODOU, gravou=False) for x in fila[len(feitas) :]]
     return terminar(feitas, modelo, interrompeu)

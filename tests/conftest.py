@@ -21,6 +21,7 @@ import pytest
 from filelock import FileLock
 
 from nucleo.base import caminhos
+from palco.sinais import PEDIDOS
 
 RAIZ = Path(__file__).resolve().parents[1]
 LAB = RAIZ / "lab"
@@ -162,6 +163,7 @@ def rodar_dentro(script: str, *opcoes: str, ambiente: dict | None = None, entrad
     """
     guardados = (sys.argv, sys.stdin, sys.stdout, sys.stderr, sys.excepthook, dict(os.environ))
     limiar, traduzir, plural = gc.get_threshold(), argparse._, argparse.ngettext
+    sinais = {s: signal.getsignal(s) for s in (*PEDIDOS, signal.SIGINT)}
     saida, erro = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
     sys.argv, sys.stdin = [str(LAB / script), *opcoes], io.StringIO(entrada)
     sys.stdout, sys.stderr = saida, erro
@@ -181,6 +183,8 @@ def rodar_dentro(script: str, *opcoes: str, ambiente: dict | None = None, entrad
         os.environ |= variaveis
         argparse._, argparse.ngettext = traduzir, plural
         gc.set_threshold(*limiar)
+        for sinal, antes in sinais.items():
+            signal.signal(sinal, antes)
         if torch := sys.modules.get("torch"):
             torch.set_grad_enabled(True)  # a 02_contexto o desliga para o processo dela
     ditos = []

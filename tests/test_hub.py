@@ -203,11 +203,18 @@ def test_sem_dns_o_auto_decide(buscar, frase, casa, smollm2_de_mentira, monkeypa
     assert modelo.nome == "smollm2" and frase in modelo.motivo, modelo.motivo
 
 
-@pytest.mark.parametrize("segundos", [0.5, pytest.param(6.0, marks=pytest.mark.longo)])
-def test_hub_lento_esta_la_e_e_usado(segundos, no_ar, smollm2_de_mentira, monkeypatch):
+@pytest.mark.parametrize(
+    ("segundos", "vezes"),
+    [
+        (0.5, 1),
+        pytest.param(0.5, None, marks=pytest.mark.longo, id="a cada pedido"),
+        pytest.param(6.0, 1, marks=pytest.mark.longo),
+    ],
+)
+def test_hub_lento_esta_la_e_e_usado(segundos, vezes, no_ar, smollm2_de_mentira, monkeypatch):
     """Aceita a conexão e só responde depois do prazo do silêncio: espera-se por ele."""
     monkeypatch.setattr(hub, "PRAZO", PRAZO if segundos > PRAZO else 0.2)
-    no_ar.pane("lento", segundos, vezes=1)
+    no_ar.pane("lento", segundos, vezes=vezes)
     assert fontes.abrir("auto").nome == "gpt2"
 
 
@@ -222,9 +229,10 @@ def test_lab_espera_muda_o_prazo_e_o_texto_diz_como(no_ar, smollm2_de_mentira, m
         hub.consultar("openai-community/gpt2", "config.json")
     monkeypatch.setenv("LAB_ESPERA", "30")
     assert hub.consultar("openai-community/gpt2", "config.json").size
-    monkeypatch.setenv("LAB_ESPERA", "muito")  # o que não é número não vale
-    with pytest.raises(hub.SemRede):
-        hub.consultar("openai-community/gpt2", "config.json")
+    for sem_sentido in ("muito", "nan", "inf", "-1"):  # o que não é um tempo não vale
+        monkeypatch.setenv("LAB_ESPERA", sem_sentido)
+        with pytest.raises(hub.SemRede, match="não respondeu em 0.1 s"):
+            hub.consultar("openai-community/gpt2", "config.json")
 
 
 def test_hub_que_engole_o_pedido_e_porta_fechada(no_ar, smollm2_de_mentira, monkeypatch):

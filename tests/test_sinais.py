@@ -207,8 +207,8 @@ DORME = """
 import sys, time
 from palco.erros import rodar_com_erros_gentis
 def principal():
-    print("pronto", flush=True)
     try:
+        print("pronto", flush=True)
         time.sleep(60)
     finally:
         {no_fim}

@@ -157,8 +157,9 @@ SO_NO_UNIX = {
     "caixa.comando_de_espacos": "volta antes: não há o programa unshare",
     "filho.so_esta_pasta": "volta antes: só Linux",
     "filho.por_limites": "volta antes: não há o módulo resource",
-    "vigia.matar": "só a chama quem acha processos em /proc",
-    "vigia._ficar_de_vigia": "o programa do vigia, que no Windows não se lança",
+    "caixa._matar": "só a chama quem acha processos em /proc",
+    "vigia.matar_descendentes": "do programa do vigia, que no Windows não se lança",
+    "vigia.principal": "do programa do vigia, que no Windows não se lança",
 }
 GUARDA = re.compile(r"os\.name|sys\.platform|hasattr|getattr|AttributeError|_funcao_do_unix")
 
@@ -218,16 +219,20 @@ def test_a_lista_do_que_falta_la_existe_ca():
 
 def test_sem_os_sinais_do_unix_a_casa_se_arma(monkeypatch):
     """SIGHUP e SIGKILL não existem lá; SIGBREAK, sim."""
-    from palco import erros
+    import importlib
+
+    from palco import sinais
 
     for nome in ("SIGHUP", "SIGKILL", "SIGALRM"):
         monkeypatch.delattr(signal, nome)
     antes = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        erros.atender_sinais()
+        importlib.reload(sinais).ouvir()
         assert signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, None)
     finally:
         signal.signal(signal.SIGTERM, antes)
+        monkeypatch.undo()
+        importlib.reload(sinais)
 
 
 # --- nomes ---------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # lab/, como nas l
 from nucleo.afirmacoes import citar, guardados
 from nucleo.base import arquivos, caminhos, resultado
 from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.processos import filho_meu
 from palco.erros import com_este_python, rodar_com_erros_gentis
 from palco.opcoes import Analisador
 
@@ -52,7 +53,7 @@ class Falhou(Exception):
 def _rodar(licao: Path, saida: Path, modelo: str, *opcoes: str) -> None:
     feito = subprocess.run(
         [sys.executable, str(licao), "--saida", str(saida), *opcoes],
-        env=os.environ | {"LAB_MODELO": modelo, "PYTHONIOENCODING": "utf-8"},
+        env=os.environ | {"LAB_MODELO": modelo, "PYTHONIOENCODING": "utf-8"} | filho_meu(),
         stdout=subprocess.DEVNULL,  # o relatório vai para arquivo; a barra e os erros, para cá
     )
     if feito.returncode:

@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # lab/, como nas l
 
 from nucleo.base import arquivos
 from nucleo.base.erros import ErroDoUsuario
-from palco.erros import codigo_da_parada, rodar_com_erros_gentis
+from palco import sinais
+from palco.erros import rodar_com_erros_gentis
 from palco.opcoes import Analisador
 
 # ---------------------------------------------------------------------- os botões do modelo
@@ -172,13 +173,13 @@ def treinar(args) -> int:
                 barra.update(tarefa, completed=p.passo, description=descricao)
                 if p.passo % VALIDAR_A_CADA == 0 or p.passo in FOTOS or p.passo == args.passos:
                     medir()
-    except KeyboardInterrupt as parada:
+    except KeyboardInterrupt as fim:
         gravar({**t.estado(), "historico": historico, "fotos": fotos}, ultimo)
         console.print(
             f"\nInterrompido no passo {t.passo}; está tudo guardado em {ultimo}.\n"
             "O mesmo comando continua daqui; com --exportar PASTA, o melhor até agora já serve."
         )
-        return codigo_da_parada(parada)
+        return sinais.codigo_de(fim)
     console.print("Pronto. Agora: o mesmo comando com --exportar PASTA.")
     return 0
 

@@ -1,65 +1,17 @@
 """Os erros na tela: o que houve, por quê, o que digitar agora; e o código de saída de cada um."""
 
-import contextlib
+import errno
 import os
 import re
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from nucleo.base import caminhos
 from nucleo.base.arquivos import legivel
 from nucleo.base.erros import ErroDoUsuario
-from palco.tela import preparar_fluxos
-
-
-class Encerrado(KeyboardInterrupt):
-    """O sistema mandou parar (SIGTERM, terminal fechado): sai-se como num Ctrl-C, e mais depressa."""
-
-    def __init__(self, sinal: int):
-        super().__init__(sinal)
-        self.sinal = sinal
-
-
-PRAZO = 1.5  # segundos para arrumar a casa depois de um desses
-
-
-def atender_sinais() -> None:
-    """SIGTERM e SIGHUP (no Windows, SIGBREAK) viram `Encerrado`. Só vale na thread principal."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for nome in ("SIGTERM", "SIGHUP", "SIGBREAK"):
-        sinal = getattr(signal, nome, None)
-        # Um sinal já ignorado é de quem nos chamou com nohup: quer que a gente siga.
-        if sinal is not None and signal.getsignal(sinal) == signal.SIG_DFL:
-            signal.signal(sinal, _encerrar)
-
-
-def _encerrar(sinal: int, _quadro) -> None:
-    signal.signal(sinal, signal.SIG_IGN)
-    # A exceção pode cair onde ninguém a leva adiante, ou a arrumação demorar: há hora para acabar.
-    # O que se grava troca de nome inteiro, e por isso parar em qualquer ponto não estraga nada.
-    relogio = threading.Timer(PRAZO, os._exit, [128 + sinal])
-    relogio.daemon = True
-    relogio.start()
-    if sinal == getattr(signal, "SIGHUP", None):
-        _calar_terminal()
-    raise Encerrado(sinal)
-
-
-def _calar_terminal() -> None:
-    # O terminal foi embora: escrever nele falharia no meio da despedida.
-    for n in (1, 2):
-        with contextlib.suppress(OSError):
-            if os.isatty(n):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), n)
-
-
-def codigo_da_parada(parada: BaseException) -> int:
-    """O código de saída de quem parou por um sinal: 130 no Ctrl-C, 143 no SIGTERM, 129 no SIGHUP."""
-    return 128 + getattr(parada, "sinal", 2)
+from palco import sinais
+from palco.tela import ler_os_acentos, preparar_fluxos
 
 
 def explicar(erro: BaseException) -> int | None:
@@ -69,16 +21,12 @@ def explicar(erro: BaseException) -> int | None:
     if isinstance(erro, ErroDoUsuario):
         mostrar_erro(erro)
         return 2
+    if isinstance(erro, OSError) and erro.errno == errno.EIO and erro.filename is None:
+        # O terminal se fechou, e a escrita soube antes do sinal (que é o 1 em todo Unix).
+        erro = sinais.Encerrado(1)
     if isinstance(erro, KeyboardInterrupt):
-        quem = "Encerrado pelo sistema" if isinstance(erro, Encerrado) else "Interrompido"
-        with contextlib.suppress(OSError):
-            sys.stderr.write(
-                f"\n{quem}. Nenhum arquivo ficou pela metade; rode de novo quando quiser.\n"
-            )
-        return codigo_da_parada(erro)
-    if isinstance(erro, OSError) and erro.errno == 5 and erro.filename is None:
-        _calar_terminal()  # o terminal fechou, e ninguém avisou
-        return 129
+        sinais.dizer(erro)
+        return sinais.codigo_de(erro)
     if isinstance(erro, OSError) and erro.errno in (28, 122) and erro.filename is None:
         # A própria tela era um arquivo, num disco cheio.
         mostrar_erro(
@@ -92,7 +40,7 @@ def explicar(erro: BaseException) -> int | None:
         return 2
     if isinstance(erro, BrokenPipeError):
         # Quem lia (head, less) foi embora: não há a quem reclamar.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sinais.calar(sys.stdout)
         return 141
     return None
 
@@ -148,12 +96,16 @@ def com_este_python(texto: str) -> str:
 
 def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:
     """Roda `funcao` e devolve o código de saída, com as mesmas regras da `Aula`."""
+    ler_os_acentos()
     preparar_fluxos()
-    atender_sinais()
+    sinais.ouvir()
     try:
         return int(funcao() or 0)
     except BaseException as erro:
+        sinais.acabar()
         codigo = explicar(erro)
         if codigo is None:
             raise
         return codigo
+    finally:
+        sinais.soltar()

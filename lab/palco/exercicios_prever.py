@@ -9,7 +9,7 @@ from nucleo.exercicios import previsoes, registro
 from nucleo.exercicios.bancada import Bancada
 from nucleo.exercicios.previsoes import CERTA, LIVRE, PERTO, Diario, NaoEntendi
 from nucleo.exercicios.tipos import Pergunta
-from palco.erros import codigo_da_parada
+from palco import sinais
 from palco.exercicios_tela import barra, diga, item, rode, tela, titulo
 from palco.tela import barra_de_progresso
 
@@ -229,7 +229,7 @@ def _interrompida(fim, perguntas, diario: Diario, apostila: int) -> int:
         diga("A entrada acabou; o que você respondeu está guardado.")
     _placar(perguntas, diario)
     rode("Para continuar de onde parou:", registro.comando(apostila))
-    return codigo_da_parada(fim) if isinstance(fim, KeyboardInterrupt) else 0
+    return sinais.codigo_de(fim) if isinstance(fim, KeyboardInterrupt) else 0
 
 
 def _fim(perguntas, diario: Diario, apostila: int) -> int:

@@ -1,150 +1,103 @@
-"""Quem morre leva consigo os programas que abriu, seja qual for a morte: um kill −9, um terminal fechado.
+"""O vigia: fica entre um programa nosso e outro que não é, e o outro nunca vive mais que o nosso.
 
-No Unix, um vigia: um processo mínimo que recebe por um cano o pid de cada filho. Quando o cano fecha, e o
-sistema o fecha em qualquer morte, ele mata o grupo dos que ficaram e quem levar a marca deles no ambiente,
-mesmo fora do grupo. No Windows, um objeto de trabalho que o sistema encerra com o dono.
+Quem abre o programa alheio (a resposta de um aluno, o pip) abre este, e ele abre o outro. Acaba quando o
+outro acaba, quando recebe um SIGTERM ou quando quem o abriu morre, de que jeito for (um SIGKILL não avisa
+ninguém); antes de sair, mata tudo o que nasceu dali. No Linux os netos que trocam de sessão e perdem o
+pai são dados a ele, e ele os acha; nos outros Unix vale o grupo de processos. Só usa a biblioteca padrão,
+sem o site: sobe em 20 ms. (No Windows, quem faz isso é o job de `nucleo.base.processos`.)
 
-Este arquivo é também o programa do vigia: só a biblioteca padrão.
+    python -I -S vigia.py PID_DE_QUEM_ABRE PASTA_A_APAGAR COMANDO…
 """
 
-import atexit
 import contextlib
-import json
+import ctypes
 import os
-import shutil
+import select
 import signal
-import subprocess
 import sys
-import threading
-import time
-from pathlib import Path
 
-_trava = threading.Lock()
-_vigia = _trabalho = None
+OLHAR = 0.2  # segundos entre duas olhadas para ver se quem o abriu ainda está lá
+_PDEATHSIG, _SUBREAPER = 1, 36  # os números de prctl.h
 
 
-def vigiar(processo: subprocess.Popen, marca: str = "", pasta: str = "") -> None:
-    """Daqui em diante `processo` não sobrevive a este; nem quem tiver `CAIXA=marca`, nem a `pasta`.
-
-    Para o grupo inteiro morrer, ele precisa ser o dono do grupo (`start_new_session`).
-    """
-    if sys.platform == "win32":
-        _por_no_trabalho(int(processo._handle))
-    else:
-        _dizer({"pid": processo.pid, "marca": marca, "pasta": pasta})
-
-
-def esquecer(processo: subprocess.Popen) -> None:
-    """O processo acabou, e o pid dele pode ser de outro: o vigia o larga."""
-    if sys.platform != "win32":
-        _dizer({"pid": processo.pid, "acabou": True})
-
-
-def proprios() -> set[int]:
-    """O pid do vigia, se há um: quem varre órfãos não o leva."""
-    return {_vigia.pid} if _vigia else set()
-
-
-def _dizer(dado: dict) -> None:
-    global _vigia
-    with _trava, contextlib.suppress(OSError):  # se alguém matou o vigia, segue-se sem ele
-        if _vigia is None:
-            # Noutra sessão: o Ctrl-C e o terminal que fecha não são com ele.
-            _vigia = subprocess.Popen(
-                [sys.executable, "-I", "-S", __file__], stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
-            atexit.register(_vigia.communicate)
-        _vigia.stdin.write(json.dumps(dado).encode() + b"\n")
-        _vigia.stdin.flush()
-
-
-# --- Windows -------------------------------------------------------------------------------------
-
-
-def _por_no_trabalho(processo: int) -> None:
-    """Põe o processo num objeto de trabalho que o sistema mata quando este fechar. (Só no Windows.)"""
-    global _trabalho
-    import ctypes
-
-    k = ctypes.windll.kernel32
-    with _trava:
-        if _trabalho is None:
-            k.CreateJobObjectW.restype = ctypes.c_void_p
-            _trabalho = ctypes.c_void_p(k.CreateJobObjectW(None, None))
-            # JOBOBJECT_EXTENDED_LIMIT_INFORMATION: LimitFlags vem depois de dois inteiros de 8 bytes, e o
-            # resto fica em zero. 144 bytes com ponteiros de 8; 112 com os de 4.
-            limites = bytearray(144 if ctypes.sizeof(ctypes.c_void_p) == 8 else 112)
-            limites[16:20] = (0x2000).to_bytes(4, "little")  # JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
-            bruto = (ctypes.c_char * len(limites)).from_buffer(limites)
-            k.SetInformationJobObject(_trabalho, 9, bruto, len(limites))
-        k.AssignProcessToJobObject(_trabalho, ctypes.c_void_p(processo))
-
-
-# --- quem ainda está vivo ----------------------------------------------------------------------
+def comando(partes: list[str], pasta: str = "") -> list[str]:
+    """O comando que roda `partes` com um vigia; se este processo morrer, a `pasta` também se vai."""
+    if os.name == "nt":
+        return partes
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), pasta, *partes]
 
 
 def processos() -> list[tuple[int, int]]:
-    """[(pid, pid do pai)] de todos os processos que se podem ver; vazia onde não há /proc."""
+    """(pid, pid do pai) de cada processo que este enxerga em /proc; vazia fora do Linux."""
     achados = []
-    for pasta in Path("/proc").glob("[0-9]*") if Path("/proc/self/stat").exists() else []:
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # O nome do programa vem entre parênteses e pode ter espaços: conta-se do último.
-            texto = (pasta / "stat").read_text(encoding="utf-8", errors="replace")
-            achados.append((int(pasta.name), int(texto.rpartition(")")[2].split()[1])))
+    for nome in os.listdir("/proc") if os.path.exists("/proc/self/stat") else []:
+        if not nome.isdecimal():
+            continue
+        try:
+            with open(f"/proc/{nome}/stat", encoding="utf-8", errors="replace") as f:
+                # O nome do programa vem entre parênteses e pode ter espaços: conta-se do último.
+                achados.append((int(nome), int(f.read().rpartition(")")[2].split()[1])))
+        except (OSError, ValueError, IndexError):
+            continue
     return achados
 
 
-def matar(pid: int) -> bool:
-    """SIGKILL, e o enterro se for filho. False se não havia, ou não se deixa."""
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except OSError:
-        return False
+def matar_descendentes(filhos: list[int]) -> None:
+    """Mata os filhos, e os netos que passam a ser filhos deste processo, até não haver nenhum."""
     with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)
-    return True
+        while True:
+            for pid in [*filhos, *(p for p, pai in processos() if pai == os.getpid())]:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            os.waitpid(-1, 0)
+    if not processos() and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)  # sem /proc, o grupo inteiro: este processo também
 
 
-def varrer(marca: str) -> None:
-    """Mata quem carrega `CAIXA=marca` no ambiente, mesmo fora do grupo. (Onde há /proc.)"""
-    procurada = f"CAIXA={marca}".encode()
-    for _ in range(10):
-        achou = False
-        for pid, _pai in processos():
-            with contextlib.suppress(OSError):
-                if procurada in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                    achou |= matar(pid)
-        if not achou:
-            return
-        time.sleep(0.02)
+def principal(pai: int, pasta: str, comando: list[str]) -> None:
+    """Roda o comando e espera por ele. Nunca volta: sai com o código (ou o sinal) dele."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", lambda *_: -1)
+    prctl(_SUBREAPER, 1, 0, 0, 0)
+    ouvido, boca = os.pipe()
+    os.set_blocking(boca, False)
+    signal.set_wakeup_fd(boca)
+    # Quem os lê é o laço, pelo cano. O Ctrl-C do terminal já chegou a quem o abriu, que decide.
+    for sinal in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(sinal) != signal.SIG_IGN:
+            signal.signal(sinal, lambda *_: None)
+    vigia = os.getpid()
+    filho = os.fork()
+    if filho == 0:
+        prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # um hostil pode matar o vigia
+        if os.getppid() == vigia:
+            os.execvp(comando[0], comando)
+        os._exit(1)
+    morto = estado = 0
+    while not morto and os.getppid() == pai:
+        veio = select.select([ouvido], [], [], OLHAR)[0] and os.read(ouvido, 64)
+        if veio and {signal.SIGTERM, signal.SIGHUP} & {*veio}:
+            break
+        morto, estado = os.waitpid(filho, os.WNOHANG)
+    if not morto:
+        estado = signal.SIGKILL
+        matar_descendentes([filho])
+    elif processos():
+        matar_descendentes([])
+    if pasta and os.getppid() != pai:
+        import shutil  # só aqui: quem apagaria a pasta já não está
 
+        shutil.rmtree(pasta, ignore_errors=True)
+    if os.WIFSIGNALED(estado):
+        import resource
 
-# --- o programa do vigia -------------------------------------------------------------------------
-
-
-def _ficar_de_vigia() -> None:
-    for nome in ("SIGINT", "SIGTERM", "SIGHUP"):
-        signal.signal(getattr(signal, nome), signal.SIG_IGN)
-    vivos = {}
-    for linha in sys.stdin.buffer:  # acaba quando quem nos abriu fecha o cano, ou morre
-        with contextlib.suppress(ValueError):
-            dado = json.loads(linha)
-            if dado.pop("acabou", False):
-                vivos.pop(dado["pid"], None)
-            else:
-                vivos[dado["pid"]] = dado
-    for pid, dado in vivos.items():
+        # O mesmo fim, para quem nos lançou saber qual foi; sem o arquivo `core` de alguns sinais.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with contextlib.suppress(OSError):
-            # Quem não é dono de um grupo divide o do morto: só ele é nosso.
-            os.killpg(pid, signal.SIGKILL) if os.getpgid(pid) == pid else os.kill(
-                pid, signal.SIGKILL
-            )
-        if dado["marca"]:
-            varrer(dado["marca"])
-        if dado["pasta"]:
-            shutil.rmtree(dado["pasta"], ignore_errors=True)
+            signal.signal(os.WTERMSIG(estado), signal.SIG_DFL)
+        os.kill(vigia, os.WTERMSIG(estado))
+    os._exit(os.WEXITSTATUS(estado))
 
 
 if __name__ == "__main__":
-    _ficar_de_vigia()
+    _python, _isolado, _sem_site, _este, _pai, _pasta, *_comando = sys.orig_argv  # ver `comando`
+    principal(int(_pai), _pasta, _comando)

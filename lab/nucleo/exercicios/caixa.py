@@ -194,6 +194,8 @@ class _Sessao:
         self._fila: queue.Queue = queue.Queue(maxsize=4000)
         self._processo = self._lancar()
         _abertas.add(self)
+        if _parar.is_set():  # a ordem de parar veio enquanto este processo nascia
+            self._processo.terminate()
         self._leitor = threading.Thread(target=self._ler, daemon=True)
         self._leitor.start()
         pedido = {
@@ -215,14 +217,17 @@ class _Sessao:
             pass  # morreu antes de ler: o `pronto` que não vem conta o resto
         try:
             self.paredes = [str(p) for p in self._receber(time.monotonic() + ABRIR)["pronto"]]
-        except (_Fim, KeyError):
-            self.__exit__()
+        except BaseException as erro:
+            self.__exit__()  # também num Ctrl-C: ninguém mais o faria
+            if not isinstance(erro, (_Fim, KeyError)):
+                raise
             saida = f"(saída {self._processo.returncode}): {self._cauda()}"
             raise RuntimeError(f"o processo da caixa não subiu {saida}") from None
 
     def _lancar(self):
         dentro = str(Path(filho.__file__).resolve())
         comando = [*self.caixa.prefixo, sys.executable, "-I", dentro]
+        comando = vigia.comando(comando, str(self._pasta or ""))
         opcoes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self._erros = None
         if self.caixa.isolada:
@@ -233,9 +238,7 @@ class _Sessao:
             opcoes["creationflags"] = subprocess.CREATE_NEW_PROCESS_GROUP
         else:
             opcoes["start_new_session"] = True
-        processo = subprocess.Popen(comando, **opcoes)
-        vigia.vigiar(processo, self._marca, str(self._pasta or ""))
-        return processo
+        return subprocess.Popen(comando, **opcoes)
 
     def _ambiente(self) -> dict:
         limpo = {"LANG": "C.UTF-8", "PATH": os.defpath, "CAIXA": self._marca}
@@ -310,6 +313,9 @@ class _Sessao:
 
     def _fim_ruim(self, tarefa, casos, ocorridos, motivo) -> Veredito:
         self.morta = True
+        if motivo == "saiu":
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._processo.wait(1)  # o vigia repete o fim do de dentro: é o que se quer ler
         self._encerrar()
         if motivo == "saiu" and -self._processo.returncode == getattr(signal, "SIGXCPU", -1):
             motivo = "tempo"
@@ -324,11 +330,15 @@ class _Sessao:
                 ["taskkill", "/T", "/F", "/PID", str(self._processo.pid)], capture_output=True
             )
         else:
+            # O vigia mata quem nasceu na caixa e sai. Se alguém de dentro o parou, ou o matou: à força.
+            self._processo.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._processo.wait(2)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._processo.pid, signal.SIGKILL)
         self._processo.wait()
         if self.caixa.isolada:
-            vigia.varrer(self._marca)
+            _varrer(self._marca)
 
     def __enter__(self):
         return self
@@ -342,7 +352,6 @@ class _Sessao:
             self._erros.close()
         if self._pasta:
             _apagar(self._pasta)
-        vigia.esquecer(self._processo)
 
 
 # --- limpeza ---------------------------------------------------------------------------
@@ -356,8 +365,7 @@ def encerrar_todas() -> None:
     """Ctrl-C: mata o que está rodando em todas as caixas deste processo e não abre outras."""
     _parar.set()
     for sessao in list(_abertas):
-        with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
-            os.killpg(sessao._processo.pid, signal.SIGKILL)
+        sessao._processo.terminate()
 
 
 def adotar_orfaos() -> bool:
@@ -371,9 +379,35 @@ def adotar_orfaos() -> bool:
 
 def varrer_orfaos() -> int:
     """Mata os filhos deste processo que a caixa não conhece. Só depois de `adotar_orfaos`."""
-    vivos = {sessao._processo.pid for sessao in _abertas} | vigia.proprios()
+    vivos = {sessao._processo.pid for sessao in _abertas}
     soltos = [p for p, pai in vigia.processos() if pai == os.getpid() and p not in vivos]
-    return sum(map(vigia.matar, soltos))
+    return sum(map(_matar, soltos))
+
+
+def _varrer(marca: str) -> None:
+    """Mata quem ainda carrega a marca desta caixa no ambiente, mesmo fora do grupo."""
+    procurada = f"CAIXA={marca}".encode()
+    for _ in range(5):
+        achou = False
+        for pid, _pai in vigia.processos():
+            try:
+                if procurada in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    achou |= bool(_matar(pid))
+            except OSError:
+                continue
+        if not achou:
+            return
+        time.sleep(0.02)
+
+
+def _matar(pid: int) -> int:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        return 0
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+    return 1
 
 
 def _tamanho(pasta: Path) -> int:

@@ -12,10 +12,10 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 
 from nucleo.base.erros import ErroDoUsuario
+from nucleo.base.processos import morrer_com
 from nucleo.modelos import fontes
 from nucleo.modelos.fontes import Modelo
 
@@ -129,7 +129,12 @@ _abertos: dict = {}  # {pasta: modelo inteiro}, no processo ao lado
 
 
 def _acordar(licao: int) -> None:
-    threading.Thread(target=_sair_com, args=(licao,), daemon=True).start()
+    # A lição que morre à força não avisa ninguém: o processo dela sai também. (No Windows quem o
+    # prende é o job da lição; sem ele, esta thread.)
+    if os.name == "nt":
+        threading.Thread(target=_sair_com_a_licao, daemon=True).start()
+    else:
+        morrer_com(licao)
     # Nada do que a biblioteca escrever aparece no meio da lição.
     mudo = os.open(os.devnull, os.O_WRONLY)
     for fluxo in (1, 2):
@@ -140,12 +145,8 @@ def _acordar(licao: int) -> None:
     from transformers import AutoModelForCausalLM, GPT2LMHeadModel  # noqa: F401
 
 
-def _sair_com(licao: int) -> None:
-    # A lição que morre à força não avisa ninguém: o processo dela nota, e sai também.
-    if os.name == "nt":
-        multiprocessing.parent_process().join()
-    while os.name != "nt" and os.getppid() == licao:
-        time.sleep(0.5)
+def _sair_com_a_licao() -> None:
+    multiprocessing.parent_process().join()
     os._exit(1)
 
 

@@ -117,7 +117,7 @@ def _prazo(funcao: Callable, segundos: float, alguem: Callable[[], bool] = lambd
     fio = threading.Thread(target=corpo, daemon=True)
     fio.start()
     fio.join(segundos)
-    if fio.is_alive() and alguem():
+    if fio.is_alive() and segundos < ESPERA and alguem():
         fio.join(ESPERA - segundos)
         segundos = ESPERA
     if "erro" in saida:
@@ -128,9 +128,10 @@ def _prazo(funcao: Callable, segundos: float, alguem: Callable[[], bool] = lambd
 
 
 def _do_ambiente() -> float:
-    # Quem sabe que a rede é lenta diz quanto esperar; o que não for um número não vale.
+    # Quem sabe que a rede é lenta diz quanto esperar; o que não for um número (nem «inf») não vale.
     with contextlib.suppress(ValueError):
-        return max(float(os.environ.get("LAB_ESPERA", "0").replace(",", ".")), 0.0)
+        pedida = float(os.environ.get("LAB_ESPERA", "0").replace(",", "."))
+        return pedida if 0 < pedida <= 3600 else 0.0
     return 0.0
 
 
@@ -139,7 +140,8 @@ def _bater_na_porta() -> Callable[[], bool]:
     from huggingface_hub import constants
 
     hub = urlsplit(constants.ENDPOINT)
-    proxy = None if proxy_bypass(hub.hostname or "") else getproxies().get(hub.scheme)
+    proxies = {} if proxy_bypass(hub.hostname or "") else getproxies()
+    proxy = proxies.get(hub.scheme) or proxies.get("all")
     alvo, abriu = urlsplit(proxy) if proxy else hub, threading.Event()
 
     def bater():
@@ -164,7 +166,8 @@ def consultar(repo: str, arquivo: str):
 
     espera, url = _do_ambiente(), hf_hub_url(repo, arquivo)
     with _em_portugues(arquivo, 0):
-        perguntar = partial(get_hf_file_metadata, url, timeout=espera or ESPERA)
+        # Um segundo a mais: quem diz que acabou o tempo, e como esperar mais, é o `_prazo`.
+        perguntar = partial(get_hf_file_metadata, url, timeout=(espera or ESPERA) + 1)
         meta = _prazo(perguntar, espera or PRAZO, _bater_na_porta())
     # Uma página de login responde 200 e não traz etag nem versão: não é o hub.
     if not meta.commit_hash or not meta.size:
@@ -323,8 +326,9 @@ def baixar(repo: str, arquivo: str, progresso: Progresso = _mudo) -> Path:
             raise SemRede(OUTROS_BYTES)
         # Com o blob no lugar a biblioteca só o liga em snapshots/; se o hub emudecer agora, não
         # esperamos com ela.
-        ligar = partial(hf_hub_download, repo, arquivo, etag_timeout=PRAZO)
-        caminho = Path(_prazo(ligar, 3 * PRAZO))
+        espera = _do_ambiente() or ESPERA
+        ligar = partial(hf_hub_download, repo, arquivo, etag_timeout=espera + 1)
+        caminho = Path(_prazo(ligar, espera))
         if not caminho.is_symlink():
             blob.unlink(missing_ok=True)  # sem atalhos (Windows) ela copia: basta a cópia
     return caminho

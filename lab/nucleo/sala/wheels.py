@@ -259,9 +259,9 @@ def rodar_pip(*opcoes: str, enquanto: Callable[[], None] = lambda: None) -> None
     cano = subprocess.PIPE
     # Com as duas saídas juntas, um pip que fala muito nunca para à espera de quem o leia.
     with subprocess.Popen(
-        comando, stdout=cano, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
-    ) as processo:
-        vigia.vigiar(processo)
+        vigia.comando(comando), stdout=cano, stderr=subprocess.STDOUT, encoding="utf-8",
+        errors="replace",
+    ) as processo:  # fmt: skip
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -269,10 +269,8 @@ def rodar_pip(*opcoes: str, enquanto: Callable[[], None] = lambda: None) -> None
                     break
                 enquanto()
         except BaseException:
-            processo.kill()
+            processo.terminate()  # o vigia leva o pip consigo
             raise
-        finally:
-            vigia.esquecer(processo)
     if processo.returncode:
         raise PipFalhou(dito)
 
