@@ -22,8 +22,7 @@ endif
 .PHONY: help all preparar test test-longo bench lint referencia apostilas cadernos clean
 
 help: ## mostra esta lista
-	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
-	  || grep -E '^[a-z-]+:.*##' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
 
 all: preparar ## prepara a máquina, roda todas as lições e faz outputs/index.html
 	"$(PY)" lab/tudo.py $(TUDO)

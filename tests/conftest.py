@@ -33,6 +33,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     for nome in list(os.environ):
         if nome.startswith(("LAB_", "HF_", "TRANSFORMERS_")) and nome != "LAB_TESTES_CACHE":
             del os.environ[nome]
+    os.environ.pop("PYTHONUNBUFFERED", None)  # a tela de quem chega espera na fila até encher
     os.environ["LAB_TESTES"] = tempfile.mkdtemp(prefix="testes-do-lab-")
     atexit.register(shutil.rmtree, os.environ["LAB_TESTES"], ignore_errors=True)
 CASA = Path(os.environ["LAB_TESTES"])

@@ -1,5 +1,6 @@
 """Ler uma página como o navegador a lê (html5lib), e conferir o que toda página nossa promete."""
 
+import contextlib
 import re
 import shutil
 from pathlib import Path
@@ -60,13 +61,16 @@ def conferir(html: str, pasta: Path):
     return arvore
 
 
-def abrir_navegador(p):
-    """O Chromium da máquina, ou o motivo de pular."""
+@contextlib.contextmanager
+def navegador():
+    """O Chromium da máquina, aberto; sem ele, ou sem o playwright, o teste pula e diz por quê."""
     programa = next(filter(None, map(shutil.which, NAVEGADORES)), None)
     if programa is None:
         pytest.skip("não há chromium nesta máquina (apt-get install chromium)")
+    sync = pytest.importorskip("playwright.sync_api", reason="falta o playwright")
     opcoes = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    return p.chromium.launch(executable_path=programa, args=opcoes)
+    with sync.sync_playwright() as p:
+        yield p.chromium.launch(executable_path=programa, args=opcoes)
 
 
 def conferir_no_navegador(arquivo: Path) -> str:
@@ -74,12 +78,10 @@ def conferir_no_navegador(arquivo: Path) -> str:
 
     Devolve o texto que se lê na página, para quem chama exigir o que devia estar lá.
     """
-    sync = pytest.importorskip("playwright.sync_api", reason="falta o playwright")
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="falta o axe")
     recados, pedidos = [], []
-    with sync.sync_playwright() as p:
-        navegador = abrir_navegador(p)
-        aba = navegador.new_page()
+    with navegador() as chromium:
+        aba = chromium.new_page()
         aba.on("request", lambda r: pedidos.append(r.url))
         aba.on("console", lambda m: recados.append(m.text))
         aba.on("pageerror", lambda e: recados.append(str(e)))
@@ -101,7 +103,7 @@ def conferir_no_navegador(arquivo: Path) -> str:
         texto = aba.inner_text("body")
         _teclado(aba)
         _papel(aba)
-        navegador.close()
+        chromium.close()
     assert {u.split("#")[0] for u in pedidos if not u.startswith("data:")} == {arquivo.as_uri()}
     assert not recados, recados
     return texto

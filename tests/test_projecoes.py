@@ -3,7 +3,6 @@ página interativa aberta num navegador de verdade."""
 
 import json
 import re
-import shutil
 import sys
 import types
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import RAIZ, erro_gentil, ler_csv, licao_pronta, rodar, rodar_dentro
+from leitor_de_paginas import navegador
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.contas import projecoes
 from nucleo.licoes import l06_projecoes as exp
@@ -323,21 +323,11 @@ def test_pagina_sem_endereco_nenhum(html):
 
 @pytest.mark.unit
 def test_pagina_abre_no_chromium_sem_erro_e_sem_rede(html, tmp_path):
-    programa = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
-    if programa is None:
-        pytest.skip("não há chromium nesta máquina (apt-get install chromium)")
-    sync = pytest.importorskip(
-        "playwright.sync_api", reason="falta o playwright (requirements-dev)"
-    )
     arquivo = tmp_path / "página interativa.html"
     arquivo.write_bytes(html)
-    opcoes = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     pedidos, recados = [], []
-    with sync.sync_playwright() as p:
-        navegador = p.chromium.launch(executable_path=programa, args=opcoes)
-        aba = navegador.new_page(viewport={"width": 1300, "height": 700})
+    with navegador() as chromium:
+        aba = chromium.new_page(viewport={"width": 1300, "height": 700})
         aba.on("request", lambda r: pedidos.append(r.url))
         aba.on("console", lambda m: recados.append((m.type, m.text)))
         aba.on("pageerror", lambda e: recados.append(("error", str(e))))
@@ -357,7 +347,7 @@ def test_pagina_abre_no_chromium_sem_erro_e_sem_rede(html, tmp_path):
         dica = aba.get_by_text("' perto' 0,71").first
         dica.wait_for(state="visible", timeout=10_000)
         assert aba.get_by_text("' yellow'").first.is_visible()
-        navegador.close()
+        chromium.close()
     assert pedidos == [arquivo.as_uri()], pedidos
     assert not [r for r in recados if r[0] in ("error", "warning")], recados
 

@@ -1,7 +1,6 @@
 """Os erros na tela: o que houve, por quê, o que digitar agora; e o código de saída de cada um."""
 
 import errno
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -36,7 +35,7 @@ def explicar(erro: BaseException) -> int | None:
                 "Libere espaço, ou mande a saída para outro lugar.",
             )
         )
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        sinais.calar(sys.stdout)
         return 2
     if isinstance(erro, BrokenPipeError):
         # Quem lia (head, less) foi embora: não há a quem reclamar.
@@ -100,7 +99,9 @@ def rodar_com_erros_gentis(funcao: Callable[[], int | None]) -> int:
     preparar_fluxos()
     sinais.ouvir()
     try:
-        return int(funcao() or 0)
+        codigo = int(funcao() or 0)
+        sys.stdout.flush()  # se a tela falhar, que seja aqui, onde se explica
+        return codigo
     except BaseException as erro:
         sinais.acabar()
         codigo = explicar(erro)

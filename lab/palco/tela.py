@@ -170,5 +170,6 @@ def preparar_fluxos() -> None:
         if getattr(sys, nome) is None:
             setattr(sys, nome, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for fluxo in (sys.stdout, sys.stderr):
-        if hasattr(fluxo, "reconfigure"):
+        # Reconfigurar descarrega o que espera na fila: a tela que falhou falharia outra vez.
+        if hasattr(fluxo, "reconfigure") and fluxo.errors != "lab":
             fluxo.reconfigure(errors="lab")
