@@ -58,6 +58,7 @@ class Aula:
         opcoes: Callable[[argparse.ArgumentParser], None] | None = None,
         usa_modelo: bool = True,
     ):
+        doc = jupyter.docstring(nome, doc)
         if jupyter.num_kernel():
             jupyter.ligar()
             if antes := Aula._vivas.pop(nome, None):

@@ -144,6 +144,7 @@ def montar(script: Path, endereco: str, opcoes: str = ""):
     primeira = PRIMEIRA.format(**{n: json.dumps(v) for n, v in valores.items()})
     prontas = [v4.new_markdown_cell(_cabecalho(doc or script.stem)), v4.new_code_cell(primeira)]
     for titulo, fonte in celulas:
+        fonte = re.sub(r"\n{4,}", "\n\n\n", fonte)  # o vazio de quem saiu
         if titulo:
             prontas.append(v4.new_markdown_cell(f"## {titulo[:1].upper()}{titulo[1:]}"))
         if fonte:

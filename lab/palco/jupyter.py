@@ -3,11 +3,13 @@
 As lições são as mesmas; o que muda é onde a tela aparece. Uma célula pode rodar outra vez, e fora de ordem.
 """
 
+import ast
 import html
 import re
 import sys
 from pathlib import Path
 
+from nucleo.base import caminhos
 from nucleo.base.erros import ErroDoUsuario
 
 # As cores são as do caderno, claro ou escuro: só o traço é nosso.
@@ -27,6 +29,14 @@ def argumentos(nome: str) -> list[str]:
     O argv do próprio kernel (`-f conexao.json`) não é para a lição.
     """
     return sys.argv[1:] if Path(sys.argv[0]).name == f"{nome}.py" else []
+
+
+def docstring(nome: str, doc: str | None) -> str:
+    """A da lição: célula a célula o `__doc__` é do kernel, e o que vale está no script."""
+    script = caminhos.RAIZ / "lab" / f"{nome}.py"
+    if not num_kernel() or not script.is_file():
+        return doc or nome
+    return ast.get_docstring(ast.parse(script.read_text(encoding="utf-8")), clean=False) or nome
 
 
 def ligar() -> None:
