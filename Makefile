@@ -19,7 +19,7 @@ else
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help all preparar test test-longo bench lint referencia apostilas clean
+.PHONY: help all preparar test test-longo bench lint referencia apostilas cadernos clean
 
 help: ## mostra esta lista
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -53,6 +53,9 @@ referencia: $(VENV)/.instalado-dev ## roda as lições, guarda os números e ref
 
 apostilas: $(VENV)/.instalado-dev ## refaz as apostilas com os números já guardados
 	"$(PY)" lab/manutencao/referencia.py --so-apostilas
+
+cadernos: $(VENV)/.instalado-dev ## escreve as lições como cadernos do Jupyter em outputs/cadernos/
+	"$(PY)" lab/manutencao/cadernos.py
 
 clean: ## apaga o ambiente, os caches e o que as lições escreveram
 	rm -rf $(VENV) .pytest_cache .hypothesis .ruff_cache

@@ -76,7 +76,10 @@ class Criterio:
 
 @dataclass
 class Assunto:
-    """O que um assunto mediu: `medidas` (com a base das razões), `criterios` e frases."""
+    """O que um assunto mediu: `medidas` (com a base das razões), `criterios` e frases.
+
+    `tabelas` é {nome: (colunas, linhas)}: o que não cabe na tela, cada uma num CSV.
+    """
 
     nome: str
     titulo: str
@@ -85,6 +88,7 @@ class Assunto:
     criterios: list[Criterio] = field(default_factory=list)
     notas: list[str] = field(default_factory=list)
     extras: dict = field(default_factory=dict)
+    tabelas: dict[str, tuple[list[str], list[list]]] = field(default_factory=dict)
 
     def __getitem__(self, nome: str) -> Medida:
         return next(m for m in self.medidas if m.nome == nome)

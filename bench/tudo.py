@@ -21,6 +21,8 @@ from palco.erros import rodar_com_erros_gentis
 from palco.opcoes import Analisador
 
 ASSUNTOS = ("licao", "licoes", "crescimento", "hub", "vizinhos", "analogias", "rope", "treino")
+# Demoram tanto quanto todos os outros, e dizem respeito a quem mantém: só com --so.
+SO_PEDIDOS = ("maquinas",)
 
 
 def numero(x: float, casas: int = 2) -> str:
@@ -105,6 +107,9 @@ def gravar(assuntos: list[Assunto], maquina: dict, pasta: Path) -> None:
             for a, c in criterios
         ],
     )
+    for a in assuntos:
+        for nome, (colunas, linhas) in a.tabelas.items():
+            _csv(pasta / f"{a.nome}_{nome}.csv", colunas, linhas)
     dados = {
         "maquina": maquina,
         "assuntos": [
@@ -170,7 +175,12 @@ def fracoes(assuntos: list[Assunto]) -> tuple[list[str], list[float]]:
 
 def main() -> int:
     p = Analisador(prog="tudo.py", pasta="bench", description=__doc__)
-    p.add_argument("--so", action="append", choices=ASSUNTOS, help="mede só este assunto (repete)")
+    p.add_argument(
+        "--so",
+        action="append",
+        choices=(*ASSUNTOS, *SO_PEDIDOS),
+        help="mede só este assunto (repete)",
+    )
     p.add_argument("--rapido", action="store_true", help="poucas repetições, para ver se funciona")
     p.add_argument("--limpar", action="store_true", help="apaga os checkpoints e sai")
     p.add_argument("--saida", type=Path, default=comum.SAIDA, help="padrão: outputs/bench")

@@ -44,7 +44,7 @@ import torch.nn.functional as F
 
 from nucleo.base.caderno import Conferencia
 from nucleo.base.unidades import decimal, inteiro, porcento
-from nucleo.contas import sentidos
+from nucleo.contas import folga, sentidos
 from nucleo.licoes import l02_contexto as exp
 from nucleo.licoes import l02_contexto_figuras as fig
 from nucleo.modelos import estados, fontes, frases, pontas
@@ -55,8 +55,8 @@ modelo = aula.abrir_modelo()
 tok = modelo.tokenizador
 colecao = frases.colecao_para(tok)
 causal = modelo.familia not in fontes.CODIFICADORES
-# Um cosseno soma d parcelas, e o denominador outras tantas: 4·d arredondamentos de float64, com folga.
-FOLGA = 4 * modelo.d * np.finfo(np.float64).eps
+# Um cosseno soma d parcelas, e o denominador outras tantas: 4·d arredondamentos de float64.
+FOLGA = folga.soma(4 * modelo.d)
 
 
 def difere(nome, a, b, tolerancia):
@@ -107,13 +107,15 @@ if aula.secao(1):
     for x in lidas:
         if causal and x.uma_linha_so:
             linhas = x.X[0] - wpe[x.lugares]  # (n, d) - (n, d) -> (n, d)
-            # Somar e tirar a wpe arredonda duas vezes: 2 · 6e-8 · |h|, com |h| até 4.
+            # Somar e tirar a wpe arredonda duas vezes, no tamanho de h.
             nome = f"{x.nome}: uma ocorrência contra as outras, camada 0"
-            entradas.append(difere(nome, linhas, linhas[0], 1e-6))
+            duas_vezes = folga.soma(2, np.abs(x.X[0]).max(), folga.EPS32)
+            entradas.append(difere(nome, linhas, linhas[0], duas_vezes))
     mao = modelo.wte[o.ids] + wpe[: len(o.ids)]  # o quê e onde: (n, d) + (n, d) -> (n, d)
     if not causal:
         mao = pontas.soma_do_bert(modelo, o.ids)  # no BERT há ainda uma LayerNorm na entrada
-    entradas.append(difere("h₀ somada à mão contra a camada 0", mao, H[0], 1e-5))
+    da_norma = folga.soma(modelo.d, np.abs(mao).max(), folga.EPS32)  # a LayerNorm soma d parcelas
+    entradas.append(difere("h₀ somada à mão contra a camada 0", mao, H[0], da_norma))
     aula.comparar("1_camada_0", "Camada 0, sem a posição: todas iguais?", entradas)
     aula.repare("na tabela a ambiguidade não tem solução: os dois sentidos são o mesmo vetor.")
     aula.codigo()
@@ -174,10 +176,9 @@ if aula.secao(2):
         ids = torch.tensor([x.palavra.ocorrencias[0].ids])  # (1, n)
         saida = modelo.completo().base_model(ids, output_hidden_states=True)
         H = torch.stack(saida.hidden_states)[:, 0].numpy()  # (c, 1, n, d) -> (c, n, d)
-        # Relativa ao maior número da camada: float32 em outra ordem de somas dá ~1e-6.
-        maior = np.abs(H).max((1, 2), keepdims=True)  # (c, n, d) -> (c, 1, 1)
+        maior = np.abs(H).max((1, 2), keepdims=True)  # (c, n, d) -> (c, 1, 1): o da camada
         nome = f"{x.nome}: {len(H)} camadas, em lote contra a frase sozinha"
-        juntas.append(difere(nome, x.E[0] / maior, H / maior, 1e-4))
+        juntas.append(difere(nome, x.E[0] / maior, H / maior, folga.modelo(len(H), modelo.d)))
     aula.comparar("2_estados", "Os estados do lote contra output_hidden_states", juntas)
     aula.codigo()
 
@@ -189,7 +190,8 @@ if aula.secao(2):
         a, b = (e[:, o.lugar] for e, o in zip(E, dupla, strict=True))  # 2 × (c, n, d) -> (c, d)
         maior = np.abs(a).max()  # (c, d) -> ()
         aula.diga(f"Com a pista depois: “{dupla[0].frase}” e “{dupla[1].frase}”")
-        iguais = [difere("as duas ocorrências, em todas as camadas", a / maior, b / maior, 1e-5)]
+        nome, limite = "as duas ocorrências, em todas as camadas", folga.modelo(len(a), modelo.d)
+        iguais = [difere(nome, a / maior, b / maior, limite)]
         aula.comparar("2_pista_depois", "Mesmo começo, pista só depois", iguais)
         aula.repare("em nenhuma camada se separam: o que vem depois não chega à palavra.")
     else:
@@ -217,9 +219,9 @@ if aula.secao(3):
     contas = f"com os rótulos certos, {decimal(duas[0])}; embaralhados, {decimal(duas[1])}"
     aula.diga(f"{primeira.nome}, camada {nitida}, dentro − entre: {contas}.")
     rapida = sentidos.separacao(K[None], np.stack([primeira.rotulos, trocados]))  # -> (2, 1)
-    # Cada média soma no máximo n² cossenos, todos até 1: n² arredondamentos de float64.
-    folga = K.size * np.finfo(np.float64).eps
-    juntas = [difere("as duas contra a forma rápida", np.array(duas), rapida[:, 0], folga)]
+    # Cada média soma no máximo n² cossenos, todos até 1.
+    da_media = folga.soma(K.size)
+    juntas = [difere("as duas contra a forma rápida", np.array(duas), rapida[:, 0], da_media)]
     aula.comparar("3_a_mao", "Um embaralho à mão", juntas)
 
     for p in provadas:
@@ -348,14 +350,14 @@ if aula.secao(6):
         # No fim do caminho, com o estado que já vem normalizado, são os logits do próprio modelo.
         saida = modelo.completo()(torch.tensor([o.ids]))
         do_modelo = saida.logits[0, o.lugar].numpy()  # (1, n, V) -> (V,)
-        # Um produto de d parcelas em float32 erra até d·eps·‖linha‖·‖h‖; são duas contas.
+        # Cada logit é um produto de d parcelas, ‖linha‖·‖h‖; a normalização antes dele soma outras d.
         maior = np.sqrt(np.einsum("vd,vd->v", E, E).max())  # (V, d) -> (V,) -> ()
-        folga = 2 * modelo.d * np.finfo(np.float32).eps * maior
+        por_h = folga.soma(2 * modelo.d, maior, folga.EPS32)
         final = primeira.X[-1, 0]  # (c, n, d) -> (d,)
         rapida = estados.lente(modelo, primeira.X[c, :1], False)[0]  # (1, d) -> (1, V) -> (V,)
         contas = [
-            difere(f"camada {c}, contra a forma rápida", logits, rapida, folga * np.sqrt(h @ h)),
-            difere("última, contra o modelo", E @ final, do_modelo, folga * np.sqrt(final @ final)),
+            difere(f"camada {c}, contra a forma rápida", logits, rapida, por_h * np.sqrt(h @ h)),
+            difere("última, contra o modelo", E @ final, do_modelo, por_h * np.sqrt(final @ final)),
         ]
         aula.comparar("6_a_mao", "A lente à mão", contas)
 

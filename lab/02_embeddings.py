@@ -55,15 +55,16 @@ import numpy as np
 
 from nucleo.base.caderno import Conferencia
 from nucleo.base.unidades import contado, decimal, inteiro
-from nucleo.contas import amarracao, arquitetura, tabela_posicoes, vetores
+from nucleo.contas import amarracao, arquitetura, folga, tabela_posicoes, vetores
 from nucleo.licoes import l02_embeddings as exp
 from nucleo.licoes import l02_embeddings_figuras as fig
 from nucleo.modelos import fontes, gpt2_medido, listas, pontas
 from nucleo.modelos.tamanhos import TAMANHOS
 
-EPS = 2.0**-24  # o arredondamento de uma conta em float32: somar d parcelas erra até d · EPS
 modelo = aula.abrir_modelo()
 tok, wte, V, d = modelo.tokenizador, modelo.wte, modelo.V, modelo.d  # wte: (V, d), linha = token
+# O que outra ordem de somas muda num cosseno: o produto soma d parcelas, e cada norma outras d.
+FOLGA = folga.soma(3 * d, 1, folga.EPS32)
 normas = exp.normas(modelo)  # (V, d) -> (V,): o comprimento de cada linha
 divisor = np.where(normas > 0, normas, 1)  # (V,): uma linha nula não aponta para lugar nenhum
 palavras = listas.palavras_para(tok)
@@ -116,8 +117,8 @@ if aula.secao(1):
     quadrados = np.diag(produtos)  # (k, k) -> (k,)
     d2 = quadrados[:, None] + quadrados - 2 * produtos  # (k, k): ‖a − b‖² = ‖a‖² + ‖b‖² − 2·a·b
     longe = np.sqrt(d2[np.triu_indices(len(ids), 1)], dtype=float)  # (k, k) -> (pares,)
-    extremos = {"menor distância": longe.min(), "maior distância": longe.max()}
-    raizes = [Conferencia(nome, x, 2**0.5, 1e-12) for nome, x in extremos.items()]
+    extremos = {"menor distância": longe.min(), "maior distância": longe.max()}  # só a raiz erra
+    raizes = [Conferencia(nome, x, 2**0.5, folga.soma(2, 2)) for nome, x in extremos.items()]
     aula.conferir("1_onehot", "Distância entre one-hots: √2", raizes, lambda x: decimal(x, 6))
     erro = np.abs(E - np.stack([vetores.onehot(i, V) for i in ids])).max()  # (k, V) -> escalar
     aula.comparar("1_onehot_do_nucleo", "Os one-hots do núcleo", {"maior diferença": erro})
@@ -157,9 +158,10 @@ if aula.secao(2):
     if escolhidas:
         aula.resultado("vizinhos_que_sao_forma", np.mean(grafia), vizinhos=len(grafia))
         rapidos = vetores.cossenos(wte, wte[forma.id], normas)  # (d,) -> (V,)
-        trocados = perto != vetores.mais_altos(rapidos, aula.args.top, (forma.id,))  # (k,)
-        iguais = {"os V cossenos": np.abs(notas - rapidos).max(), "lugares": trocados.sum()}
-        aula.comparar("2_cossenos_da_linha", "A última palavra, pelo núcleo", iguais, d * EPS)
+        outros = vetores.mais_altos(rapidos, aula.args.top, (forma.id,))  # (k,): um empate troca
+        iguais = {"os V cossenos": np.abs(notas - rapidos).max()}
+        iguais["em cada lugar"] = np.abs(notas[perto] - notas[outros]).max()  # (k,) -> escalar
+        aula.comparar("2_cossenos_da_linha", "A última palavra, pelo núcleo", iguais, FOLGA)
     # Um cosseno só se lê ao lado do nível do acaso, que na wte crua não é zero.
     sorteados, pares = np.sort(quaisquer), []  # (pares,)
     for a, b in palavras.listas["pares"]:
@@ -194,15 +196,12 @@ if aula.secao(2):
         if livre[0] in entradas:
             recado = (
                 f"com tudo permitido vence {vence} ({decimal(notas[livre[0]])}), que é uma das "
-            )
-            recado += (
                 f"entradas; só proibindo as entradas vence {outra} ({decimal(notas[sem[0]])})."
             )
         aula.repare(recado + exp.analogia_publicada(formas))
         rapidos = vetores.vizinhos(wte, alvo, len(sem), normas, tuple(entradas))  # [(id, cosseno)]
-        trocados = sem != [i for i, _ in rapidos]  # (k,)
-        iguais = {"lugares trocados": trocados.sum()}
-        aula.comparar("2_analogia_do_nucleo", "A mesma analogia, pelo núcleo", iguais)
+        iguais = {"em cada lugar": np.abs(notas[sem] - [c for _, c in rapidos]).max()}
+        aula.comparar("2_analogia_do_nucleo", "A mesma analogia, pelo núcleo", iguais, FOLGA)
         aula.resultados(exp.medidas_da_analogia(modelo, palavras, formas, notas))
     # Uma analogia bonita não é estatística: agora o conjunto inteiro, nos dois protocolos.
     conjunto = exp.conjunto_de_analogias(modelo, normas)
@@ -278,7 +277,7 @@ if aula.secao(4):
         aula.quadro("4_defasagem", exp.quadro_das_defasagens(dono.nome, cru, centrado))
         aula.repare(exp.frase_da_defasagem(centrado))
         erro = np.abs(cossenos - tabela_posicoes.cossenos_entre_linhas(wpe)).max()  # -> escalar
-        iguais, tolerancia = {"todos os cossenos": erro}, wpe.shape[1] * EPS
+        iguais, tolerancia = {"todos os cossenos": erro}, folga.soma(3 * dono.d, 1, folga.EPS32)
         aula.comparar("4_cossenos_do_nucleo", "Posições, pelo núcleo", iguais, tolerancia)
         aula.figura("4_mapa", "posições contra posições", fig.mapa_de_posicoes, dono.nome, cossenos)
         if len(wpe) > 3:  # menos posições que isso não desenham curva
@@ -310,10 +309,11 @@ if aula.secao(5):
         aula.repare("este modelo não soma posição nenhuma na entrada: h₀ é só o conteúdo.")
     inteira = passagem.resposta_ou_aviso(aula.diga)
     if inteira:
-        # O BERT ainda soma o tipo de frase e normaliza antes do primeiro bloco.
+        # O BERT ainda soma o tipo de frase e normaliza (somas de d parcelas) antes do primeiro bloco.
         nome, entrada = exp.como_no_modelo(modelo, frase, h0)  # (n, d) -> (n, d)
         erro = np.abs(entrada - inteira.h0).max()  # (n, d) -> escalar
-        aula.comparar("5_h0", "h₀ feita à mão contra a biblioteca", {nome: erro}, 1e-5)
+        tolerancia = folga.soma(d, np.abs(entrada).max(), folga.EPS32)
+        aula.comparar("5_h0", "h₀ feita à mão contra a biblioteca", {nome: erro}, tolerancia)
         forma_final, blocos = inteira.formas[-1], len(inteira.formas) - 1
         aula.diga(f"A forma atravessa os {blocos} blocos sem mudar: {h0.shape} -> {forma_final}.")
     # Somar não mistura tudo? Em muitas dimensões, dois sorteados são quase perpendiculares.
@@ -346,7 +346,8 @@ if aula.secao(6):
             logits = inteira.h_final @ wte.T  # (n, d) @ (d, V) -> (n, V)
             erro = np.abs(logits - inteira.logits).max() / np.abs(inteira.logits).max()
             iguais = {"h_final · wteᵀ (relativa ao maior logit)": erro}
-            aula.comparar("6_logits", "logits = h_final · wteᵀ, feitos à mão", iguais, 1e-5)
+            tolerancia = exp.folga_dos_logits(modelo, normas, inteira)
+            aula.comparar("6_logits", "logits = h_final · wteᵀ, feitos à mão", iguais, tolerancia)
             ultimo = inteira.logits[-1].astype(float)  # (n, V) -> (V,): o que vem depois da frase
             chances = np.exp(ultimo - ultimo.max())  # (V,)
             chances = chances / chances.sum()  # (V,): softmax, soma 1

@@ -54,7 +54,7 @@ from scipy.stats import spearmanr
 
 from nucleo.base.caderno import Conferencia
 from nucleo.base.unidades import decimal
-from nucleo.contas import arquitetura
+from nucleo.contas import arquitetura, folga
 from nucleo.licoes import l02_treino as exp
 from nucleo.modelos import fontes
 from nucleo.modelos.tamanhos import TAMANHOS
@@ -74,9 +74,6 @@ else:
         "**Sem corpus** (não veio `--corpus PASTA`): o ato 1 treina só num conto que vem no repositório, o "
         "ato 2 usa o mini pronto, e o ato 3 fica de fora. `data/mini/LEIAME.md` diz onde está o texto."
     )
-
-
-EPS32, EPS64 = np.finfo(np.float32).eps, np.finfo(np.float64).eps  # 1,2e-7 e 2,2e-16
 
 
 def difere(nome, a, b, tolerancia):
@@ -104,8 +101,10 @@ if aula.secao(1):
     u = u / np.sqrt((u * u).sum(1, keepdims=True))  # (8, 2) / (8, 1) -> (8, 2)
     medido = {k: (u[:-k] * u[k:]).sum(1).mean() for k in (1, 2, 4)}  # (8 − k, 2) -> (8 − k,) -> ()
     esperado = {1: np.sqrt(0.5), 2: 0.0, 4: -1.0}  # 45°, 90° e 180° de distância
+    # O centro soma 8, a norma e o produto 2 cada, a média até 7: menos de 20 somas, de números até 1.
     na_roda = [
-        Conferencia(f"k = {k}", float(v), float(esperado[k]), 1e-12) for k, v in medido.items()
+        Conferencia(f"k = {k}", float(v), float(esperado[k]), folga.soma(20))
+        for k, v in medido.items()
     ]
     aula.conferir("1_roda", "Na roda, k posições são k vezes 45°", na_roda)
 
@@ -130,8 +129,8 @@ if aula.secao(1):
         w = w * (1 - taxa * decai) - taxa * passo  # o decaimento encolhe w à parte do gradiente
         p.grad = p.detach() - torch.from_numpy(alvo)  # (2,)
         adamw.step()
-    # Três passos, umas dez contas cada um, com números até 2: 30 arredondamentos de float64.
-    andou = [difere("w depois de três passos", w, p.detach(), 30 * EPS64 * 2)]
+    # Três passos, umas dez contas cada um, com números até 2.
+    andou = [difere("w depois de três passos", w, p.detach(), folga.soma(30, 2))]
     aula.comparar("1_adamw", "AdamW à mão contra o torch", andou)
 
     # Um token por letra: o treino é curto, e a ordem das letras dá muito a aprender.
@@ -164,16 +163,16 @@ if aula.secao(1):
     cossenos = [
         (u[:-k] * u[k:]).sum(1).mean() for k in exp.DEFASAGENS
     ]  # (n − k, d) -> (n − k,) -> ()
-    # A perda é média de B·T parcelas, e cada uma soma V: tantos arredondamentos de float32, do tamanho
-    # dela. O cosseno soma d produtos, e a média, n cossenos até 1: em float64.
-    da_perda = (y.numel() + logits.shape[-1]) * EPS32 * float(perda)
+    # A perda é média de B·T parcelas, e cada uma soma V, em float32. O cosseno soma d produtos, e a
+    # média, n cossenos até 1: em float64.
+    da_perda = folga.soma(y.numel() + logits.shape[-1], perda, folga.EPS32)
     contas = [
         difere("a perda, contra a cross_entropy", perda, tr.perda(modelo, x, y).detach(), da_perda),
         difere(
             "cosseno da wpe, contra a forma rápida",
             cossenos,
             ao_vivo[-1].cossenos,
-            4 * sum(wpe.shape) * EPS64,
+            folga.soma(4 * sum(wpe.shape)),
         ),
     ]
     aula.comparar("1_a_mao", "A perda e a wpe à mão", contas)
@@ -185,6 +184,7 @@ if aula.secao(1):
     sem_ordem = tr.embaralhar(fita, SEMENTES[0], lidas)  # (n,) -> (≥ lidas,)
     controle, _ = letras(sem_ordem, "controle embaralhado")
     aula.quadro("1_controle", exp.quadro_da_wpe("O controle: letras embaralhadas", controle))
+    # Não é arredondamento: em ordem o cosseno passa de 0,5, e menos de 0,2 é não ter aprendido.
     nada = [Conferencia("cosseno com k = 1, no fim", controle[-1].cossenos[0], 0.0, 0.2)]
     aula.conferir("1_sem_ordem", "Embaralhadas, não nasce vizinhança", nada)
     aula.repare(
@@ -258,9 +258,9 @@ if aula.secao(2):
     aula.diga(
         f"Brinquedo de 5 × 3: a entrada toca {tocadas[0]} das 5 linhas, e a saída, {tocadas[1]}."
     )
-    # Cada número soma no máximo T·V·d produtos: tantos arredondamentos de float64.
-    folga = 4 * E.numel() * EPS64 * float(tudo.abs().max())
-    contas = [difere("brinquedo: entrada + saída", da_entrada + da_saida, tudo, folga)]
+    # Cada número soma no máximo T·V·d produtos.
+    limite = folga.soma(4 * E.numel(), tudo.abs().max())
+    contas = [difere("brinquedo: entrada + saída", da_entrada + da_saida, tudo, limite)]
 
     # O lote é sempre o mesmo, de texto que o modelo não treina: só o modelo muda entre as linhas.
     if corpus:
@@ -300,12 +300,13 @@ if aula.secao(2):
     dois = tr.dois_caminhos(um, caminhos.x, caminhos.y)
     e, s = dois.entrada.astype(np.float64), dois.saida.astype(np.float64)  # (V, d), (V, d)
     cosseno = (e * s).sum() / np.sqrt((e * e).sum() * (s * s).sum())  # (V, d) -> ()
-    folga = caminhos.x.numel() * EPS32 * float((da_entrada.abs() + da_saida.abs()).max())
+    # Cada número soma uma parcela por token do lote; o cosseno, todos os números da matriz.
+    limite = folga.soma(caminhos.x.numel(), (da_entrada.abs() + da_saida.abs()).max(), folga.EPS32)
     contas += [
-        difere("GPT-2: entrada + saída", da_entrada + da_saida, tudo, folga),
-        difere("GPT-2: a entrada, contra a forma rápida", da_entrada, dois.entrada, folga),
-        difere("GPT-2: a saída, contra a forma rápida", da_saida, dois.saida, folga),
-        difere("GPT-2: o cosseno entre as duas", cosseno, dois.cosseno, e.size * EPS64),
+        difere("GPT-2: entrada + saída", da_entrada + da_saida, tudo, limite),
+        difere("GPT-2: a entrada, contra a forma rápida", da_entrada, dois.entrada, limite),
+        difere("GPT-2: a saída, contra a forma rápida", da_saida, dois.saida, limite),
+        difere("GPT-2: o cosseno entre as duas", cosseno, dois.cosseno, folga.soma(e.size)),
     ]
     aula.comparar("2_a_mao", "A matriz solta em duas contra a amarrada", contas)
     aula.codigo(tr.dois_caminhos)
@@ -321,6 +322,7 @@ if aula.secao(3):
     wte, wpe = V * d, posicoes * d
     bloco = 12 * d * d + 13 * d  # atenção 4d² + 4d, MLP 8d² + 5d, duas normas 4d
     amarrado = wte + wpe + camadas * bloco + 2 * d  # a última norma são mais 2d
+    # Números publicados com uma ou duas casas: meia unidade da última.
     fracoes = [
         Conferencia("GPT-2: |V|·d em milhões", wte / 1e6, 38.6, 0.05),
         Conferencia("fração do GPT-2 amarrado (124,4 M)", wte / amarrado, 0.31, 0.005),
@@ -344,12 +346,15 @@ if aula.secao(3):
     aula.diga(
         f"Brinquedo: girados e mexidos, os seis vetores guardam a vizinhança: ρ = {decimal(rho)}."
     )
+    # ρ são três somas de 15 postos.
     contas = [
         difere(
             "parâmetros do GPT-2", amarrado, sum(arquitetura.formula(TAMANHOS["gpt2"]).values()), 0
         ),
-        difere("ρ, contra o scipy", rho, spearmanr(*pares).statistic, 15 * EPS64),
-        difere("ρ, contra a forma rápida", rho, tr.semelhanca_de_geometria(A, B), 15 * EPS64),
+        difere("ρ, contra o scipy", rho, spearmanr(*pares).statistic, folga.soma(3 * 15)),
+        difere(
+            "ρ, contra a forma rápida", rho, tr.semelhanca_de_geometria(A, B), folga.soma(3 * 15)
+        ),
     ]
     aula.comparar("3_a_mao", "As contas da lição", contas)
     if corpus:

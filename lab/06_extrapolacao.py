@@ -51,7 +51,7 @@ import torch
 
 from nucleo.base.caderno import Conferencia
 from nucleo.base.unidades import contado, decimal, inteiro, porcento
-from nucleo.contas import rope, vieses
+from nucleo.contas import folga, rope, vieses
 from nucleo.licoes import l06_extrapolacao as exp
 from nucleo.licoes import l06_extrapolacao_figuras as fig
 from nucleo.treino import extrapolacao as ex
@@ -125,10 +125,11 @@ if aula.secao(1):
         f"Brinquedo: em “abracadabra”, depois de a vem b com chance {porcento(bigrama[0, 1])}; o "
         f"bigrama perde {decimal(a_mao)} nats por letra, e adivinhar por igual, {decimal(np.log(V))}."
     )
-    # Médias de uma dezena de termos em float64 erram uns 1e-15: 1e-12 tem folga.
+    # Uma chance são umas dez contas, e a média soma T − 1 logaritmos delas.
+    da_perda, erro = folga.soma(10 * len(fita), a_mao), np.sum(bigrama, axis=1) - 1  # (V,)
     contra = [
-        Conferencia("bigrama", abs(a_mao - KneserNey(fita, V, 2).perda_media(fita)), 0, 1e-12),
-        Conferencia("linhas que somam 1", np.max(np.abs(np.sum(bigrama, axis=1) - 1)), 0, 1e-12),
+        Conferencia("bigrama", abs(a_mao - KneserNey(fita, V, 2).perda_media(fita)), 0, da_perda),
+        Conferencia("linhas que somam 1", np.max(np.abs(erro)), 0, folga.soma(10 * V)),
     ]
     aula.comparar("1_bigrama", "O bigrama à mão contra o Kneser-Ney do núcleo", contra)
 
@@ -195,10 +196,13 @@ if aula.secao(2):
     contra = [
         Conferencia("ALiBi", float((deles - alibi).abs().max()), 0.0, 0.0),
         Conferencia("balde do T5", float((vieses.balde_t5(-delta) - balde).abs().max()), 0.0, 0.0),
-        # Um ângulo de até δ·2⁻² rad em float32 erra δ·2⁻²⁶, e o seno não erra mais que o ângulo.
+        # Ângulos em float32, do par mais lento: até δ·lento radianos.
         Conferencia(
-            "seno do RoPE", float((sen[:, 0] - torch.sin(delta * lento)).abs().max()), 0.0, 2e-5
-        ),
+            "seno do RoPE",
+            float((sen[:, 0] - torch.sin(delta * lento)).abs().max()),
+            0.0,
+            folga.angulo(LONGO * lento, folga.EPS32),
+        ),  # fmt: skip
     ]
     aula.comparar("2_a_mao", "À mão contra o que os modelos usam", contra)
 
@@ -228,8 +232,9 @@ if aula.secao(2):
             f"{decimal(math.exp(dentro))}; dali em diante, {decimal(math.exp(fora))}."
         )
         dif = float((perda - medidas[pior, LONGO][0, :LONGO]).abs().max())
-        # Logits da ordem de 10 em float32, somados noutra ordem em cada lote: uns 1e-5 de erro.
-        contra = [Conferencia(f"perda de cada letra, {pior}", dif, 0.0, 1e-3)]
+        # Os logits de uma letra, em outro lote, são as mesmas somas em outra ordem.
+        limite = folga.modelo(m.camadas, m.d, logits.abs().max())
+        contra = [Conferencia(f"perda de cada letra, {pior}", dif, 0.0, limite)]
         aula.comparar("2_janela", "A perda à mão contra a entropia cruzada do PyTorch", contra)
     if "perdas" in ficha:
         anotadas = exp.conferir_anotadas(medidas, ficha["perdas"], sementes)
@@ -278,9 +283,9 @@ if aula.secao(4) and esticadas:
     for nome, frequencias in a_mao.items():
         voltas = (LONGO - 1) * frequencias / (2 * math.pi)  # (d/2,): até o fim da janela longa
         linhas.append([nome, voltas[0], voltas[-1]])
-        # Uma potência em float64 erra umas 1e-15 do valor; em float32, como os modelos usam, 1e-7.
         erro = torch.max(torch.abs(deles[nome].frequencias / frequencias - 1))
-        contra.append(Conferencia(nome, float(erro), 0.0, 1e-6))
+        limite = folga.potencia(10_000 * s**2)  # a base esticada cresce s^(d/(d − 2)), menos que s²
+        contra.append(Conferencia(nome, float(erro), 0.0, limite))
     treinadas = (TREINO - 1) * a_mao["sem esticar"] / (2 * math.pi)  # (d/2,)
     linhas.insert(0, [f"no treino (até {TREINO - 1})", treinadas[0], treinadas[-1]])
     colunas = {"receita": str, "voltas do par rápido": decimal, "voltas do par lento": decimal}

@@ -56,7 +56,7 @@ import torch
 
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import decimal, porcento
-from nucleo.contas import escalonamento, permutacao, posicoes, rope
+from nucleo.contas import escalonamento, folga, permutacao, posicoes, rope
 from nucleo.contas.posicoes_no_modelo import girado_pelo_gptj, girado_pelo_llama
 from nucleo.licoes import l06_posicoes as exp
 from nucleo.licoes import l06_posicoes_figuras as fig
@@ -178,9 +178,10 @@ if aula.secao("6.2"):
     q, k, v = (x @ W for W in uma[0])  # (T, d) @ (d, d) -> 3 de (T, d)
     do_torch = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     nossa, do_nucleo = atender(x, uma, True), permutacao.empilhar(x, uma, True)  # (T, d) cada
-    # Somas de d produtos em float32, noutra ordem: perto de d · 6e-8.
-    iguais = [contra("contra a do núcleo", nossa, do_nucleo, 1e-4)]
-    iguais.append(contra("contra a do torch", nossa, x + do_torch, 1e-4))
+    # Quatro produtos de d parcelas em fila (q e k, as notas, v, a mistura), em float32.
+    limite = folga.soma(4 * d, nossa.abs().max(), folga.EPS32)
+    iguais = [contra("contra a do núcleo", nossa, do_nucleo, limite)]
+    iguais.append(contra("contra a do torch", nossa, x + do_torch, limite))
     aula.comparar("62_atencao", "A atenção de cima, com máscara causal", iguais)
     aula.repare(
         "sem máscara cada saída muda de lugar junto com o seu token: é equivariante, não "
@@ -191,18 +192,17 @@ if aula.secao("6.2"):
     for pequena in (4, 8):
         aula.quadro(f"62_a_mao_{pequena}", exp.quadro_a_mao(senoides(6, pequena)[0]))
     PE, omega = senoides(T, d)  # (T, d), (d/2,)
-    conferidas = [contra("contra a fórmula em Python puro", PE, exp.em_python(T, d), 1e-12)]
-    conferidas.append(contra("contra o XLM, no transformers", PE.float(), exp.do_xlm(T, d), 1e-6))
+    conferidas, teto = exp.contra_outras(PE), folga.angulo(T)  # ângulos de até T radianos
     for k in (1, 7, 100):
         adiante = senoides(T + k, d)[0][k:]  # (T + k, d) -> (T, d): PE(pos + k)
         deslocadas = PE @ deslocamento(k, omega).T  # (T, d) @ (d, d) -> (T, d): M · PE(pos)
         nome = f"M({k}) · PE(pos) = PE(pos + {k}), todo pos"
-        conferidas.append(contra(nome, deslocadas, adiante, 1e-9))
+        conferidas.append(contra(nome, deslocadas, adiante, folga.angulo(2 * (T + k))))
     distancias = torch.arange(T)[:, None] - torch.arange(T)  # (T, 1) − (T,) -> (T, T)
     fechada = (distancias[..., None] * omega).cos().sum(-1)  # (T, T, d/2) -> (T, T)
-    conferidas.append(contra("PE(i) · PE(j) só depende de |i − j|", PE @ PE.T, fechada, 1e-9))
+    conferidas.append(contra("PE(i) · PE(j) só depende de |i − j|", PE @ PE.T, fechada, d * teto))
     aula.comparar("62_senoides", f"Senoides conferidas (d = {d}, {T} posições)", conferidas)
-    igual = contra("contra a do núcleo", PE.float(), posicoes.senoides(T, d), 1e-7)
+    igual = contra("contra a do núcleo", PE.float(), posicoes.senoides(T, d), folga.EPS32)
     aula.comparar("62_nucleo", "A mesma tabela, pela função rápida", [igual])
     aula.codigo()
     aula.figura("62_senoides", "a tabela em cores e alguns pares", fig.senoides, T, d)
@@ -246,8 +246,7 @@ if aula.secao("6.3"):
     anotar(forma_ids=list(ids.shape), forma_embeddings=list(buscadas.shape), forma_d=E.shape[1])
     anotar(forma_posicao=list(PE[:curto].shape), forma_saida=list(saida.shape))
     aula.figura("63_fluxo", "do texto ao primeiro bloco, com as formas", fig.fluxo, formas)
-    nome = f"broadcasting contra três laços (B, T, d = {B}, {curto}, {largo})"
-    igual = contra(nome, saida, exp.em_lacos(E, PE, ids), 1e-5)
+    igual = exp.contra_lacos(saida, E, PE, ids)
     aula.comparar("63_broadcasting", "A soma, elemento a elemento", [igual])
     aula.comparar("63_camada", "A soma de cima", [contra("contra a do núcleo", soma, saida)])
     aula.conferir("63_dropout", "Dropout de 10 %, contado", exp.dropout_medido(0.1, SEMENTE))
@@ -338,17 +337,19 @@ if aula.secao("6.6"):
     Q = girar(um_q.expand(64, d), vizinhos)  # (d,) -> (64, d)
     K = girar((um_q + ruido / 2).expand(64, d), vizinhos)  # (d,) -> (64, d)
     mapa = Q @ K.T  # (64, d) @ (d, 64) -> (64, 64): consultas m por chaves n
-    # Em float64 cada conta arredonda 1e-16; as bibliotecas fazem o ângulo em float32.
+    # Girar soma dois números do tamanho de q; as bibliotecas fazem o ângulo em float32.
+    no_giro, delas = (2 * q.abs().max() * folga.angulo(48, x) for x in (folga.EPS64, folga.EPS32))
+    na_norma, no_mapa = folga.soma(d, 2 * d), d * folga.angulo(64)  # ‖q‖ e ‖q‖·‖k‖ cabem em 2·d e d
     rapido, rapido_em_metades = rope.rope(exato), rope.rope(exato, pareamento="metades")
     permutado = girar(exato[..., p], metades)  # (B, H, T, d)
     conferidas = [
-        contra("intercalado: rápido contra o lento", rapido, aos_pares, 1e-12),
-        contra("metades: rápido contra o lento", rapido_em_metades, em_metades, 1e-12),
-        contra("metades contra o Llama", em_metades, girado_pelo_llama(q), 1e-5),
-        contra("intercalado contra o GPT-J", aos_pares, girado_pelo_gptj(q), 1e-5),
-        contra("permutar leva um ao outro", aos_pares[..., p], permutado, 1e-12),
-        contra("a norma não muda", aos_pares.norm(dim=-1), exato.norm(dim=-1), 1e-12),
-        contra("q·k de (m + 1, n + 1) e de (m, n)", mapa[1:, 1:], mapa[:-1, :-1], 1e-9),
+        contra("intercalado: rápido contra o lento", rapido, aos_pares, no_giro),
+        contra("metades: rápido contra o lento", rapido_em_metades, em_metades, no_giro),
+        contra("metades contra o Llama", em_metades, girado_pelo_llama(q), delas),
+        contra("intercalado contra o GPT-J", aos_pares, girado_pelo_gptj(q), delas),
+        contra("permutar leva um ao outro", aos_pares[..., p], permutado, no_giro),
+        contra("a norma não muda", aos_pares.norm(dim=-1), exato.norm(dim=-1), na_norma),
+        contra("q·k de (m + 1, n + 1) e de (m, n)", mapa[1:, 1:], mapa[:-1, :-1], no_mapa),
     ]
     aula.comparar("66_rope", f"RoPE conferido (d = {d})", conferidas)
     aula.quadro("66_distancia", giro.quadro_da_distancia(mapa))
@@ -383,8 +384,8 @@ if aula.secao("6.6"):
     angulos = encolhidas[:, None] * theta  # (L·s, 1) · (d/2,) -> (L·s, d/2)
     aula.quadro("66_encolhidas", giro.quadro_das_encolhidas(encolhidas, angulos, TREINO))
     linear = escalonamento.linear(d, FATOR).frequencias
-    # Ângulos de até L radianos em float64: L · 2e-16 de arredondamento.
-    iguais = contra("dividir a posição ou a frequência", angulos, longas[:, None] * linear, 1e-9)
+    limite = folga.angulo(TREINO)  # ângulos de até L radianos
+    iguais = contra("dividir a posição ou a frequência", angulos, longas[:, None] * linear, limite)
     aula.comparar("66_linear", "A interpolação de cima contra a do núcleo", [iguais])
     titulo = f"Esticar {TREINO} posições {FATOR} vezes: frequências contra o transformers"
     aula.comparar("66_esticar", titulo, giro.conferir_esticamentos(d, TREINO, FATOR))

@@ -57,7 +57,7 @@ from sklearn.manifold import trustworthiness
 
 from nucleo.base.caderno import Conferencia
 from nucleo.base.unidades import decimal, inteiro, porcento
-from nucleo.contas import projecoes, vetores
+from nucleo.contas import folga, projecoes, vetores
 from nucleo.licoes import l06_projecoes as exp
 from nucleo.licoes import l06_projecoes_figuras as fig
 from nucleo.modelos.tokens import visivel
@@ -149,12 +149,13 @@ if aula.secao(1):
     outros = [deles.transform(X), projecoes.pca(pontos.X)]
     biblioteca, nucleo = (np.max(np.abs(Z * np.sign(np.sum(Z * Y, axis=0)) - Y)) for Z in outros)
     fracoes = np.max(np.abs(deles.explained_variance_ratio_ - nossa[:2]))
+    # Somas de n e de d parcelas, de números até umas 4 vezes o tamanho do desenho.
+    somas, eixo = folga.soma(4 * (n + modelo.d)), exp.folga_dos_eixos(n, modelo.d, nossa)
     contra = [
-        Conferencia("pontos da PCA", float(biblioteca), 0.0, 1e-5),
-        Conferencia("variância explicada", float(fracoes), 0.0, 1e-5),
-        Conferencia("pontos da PCA do núcleo", float(nucleo), 0.0, 1e-5),
-        # Somas de d parcelas em float64 erram umas d · 2⁻⁵³ do tamanho: bem menos que 1e-9.
-        Conferencia("o meio dos pontos cai no meio das sombras", torto, 0.0, 1e-9),
+        Conferencia("pontos da PCA", float(biblioteca), 0.0, eixo),
+        Conferencia("variância explicada", float(fracoes), 0.0, somas),
+        Conferencia("pontos da PCA do núcleo", float(nucleo), 0.0, eixo),
+        Conferencia("o meio dos pontos cai no meio das sombras", torto, 0.0, somas),
     ]
     aula.comparar("1_pca", "A PCA feita à mão contra a biblioteca", contra)
     aula.codigo()
@@ -236,13 +237,15 @@ if aula.secao(3):
     todos = desenhos()
     todos["pontos ao acaso"] = np.random.default_rng(SEMENTE).standard_normal((n, 2))
     pares = np.triu_indices(n, 1)  # cada par uma vez: n(n − 1)/2 deles
+    # Postos são inteiros: arredondam a média de n confianças, e as três somas da correlação.
+    da_media, da_correlacao = folga.soma(n), folga.soma(3 * len(pares[0]))
     linhas, contra, globais = [], [], []
     for nome, Y in todos.items():
         E, difs = distancias(Y), []  # (n, 2) -> (n, n)
         # O global: quem está mais longe de quem? Correlação dos postos de todas as distâncias.
         global_ = np.corrcoef(rankdata(D[pares]), rankdata(E[pares]))[0, 1]  # (pares,) -> um número
         erro = np.abs(global_ - projecoes.correlacao(D, E))
-        globais.append(Conferencia(f"correlação global em {nome}", float(erro), 0.0, 1e-9))
+        globais.append(Conferencia(f"correlação global em {nome}", float(erro), 0.0, da_correlacao))
         for k in ks:
             t, s = np.mean(confiancas(D, E, k)), np.mean(confiancas(E, D, k))
             postos = [vizinhos_de(*par, k)[1] for par in zip(D, E, strict=True)]  # n vezes (k,)
@@ -252,8 +255,7 @@ if aula.secao(3):
             deles = [trustworthiness(*par, n_neighbors=k) for par in ((X, Y), (Y, X))]
             difs.append(np.abs(np.subtract(deles, [t, s])))  # (2,)
         for medida, pior in zip(("confiança", "continuidade"), np.max(difs, axis=0), strict=True):
-            # Postos são inteiros: só a divisão e a média arredondam, bem menos que 1e-9.
-            contra.append(Conferencia(f"{medida} em {nome}", float(pior), 0.0, 1e-9))
+            contra.append(Conferencia(f"{medida} em {nome}", float(pior), 0.0, da_media))
     if sem_umap:
         linhas.append([f"UMAP: {sem_umap}", *[None] * 5])
     colunas = {"desenho": str, "k": inteiro, "confiança": decimal, "continuidade": decimal}

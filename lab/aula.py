@@ -20,13 +20,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import ClassVar
 
 from nucleo.base import caminhos
 from nucleo.base.arquivos import conferir_pasta, legivel
 from nucleo.base.caderno import Caderno, Conferencia, Quadro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import cientifico, contado, decimal, inteiro
-from palco import sinais
+from palco import jupyter, sinais
 from palco.erros import com_este_python, explicar
 from palco.opcoes import Analisador, inteiro_entre, numero_da_secao  # noqa: F401 - as lições os pegam aqui
 from palco.tela import (
@@ -47,6 +48,8 @@ PACOTES = ("torch", "transformers", "numpy", "tokenizers")
 class Aula:
     """Uma execução de uma lição: lê as opções, mostra na tela e grava em outputs/."""
 
+    _vivas: ClassVar[dict[str, "Aula"]] = {}  # num kernel, a de cada lição
+
     def __init__(
         self,
         nome: str,
@@ -55,7 +58,14 @@ class Aula:
         opcoes: Callable[[argparse.ArgumentParser], None] | None = None,
         usa_modelo: bool = True,
     ):
-        ler_os_acentos()
+        doc = jupyter.docstring(nome, doc)
+        if jupyter.num_kernel():
+            jupyter.ligar()
+            if antes := Aula._vivas.pop(nome, None):
+                antes._encerrar()  # a primeira célula rodou de novo: o processo ao lado da outra vez sai
+            Aula._vivas[nome] = self
+        else:
+            ler_os_acentos()
         preparar_fluxos()
         sinais.ouvir()
         # Bibliotecas e figuras criam objetos às centenas de milhares, e quase nenhum morre antes do
@@ -71,10 +81,11 @@ class Aula:
             raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
         self._console, self._erros = medir_telas()
         titulo = doc.strip().splitlines()[0].rstrip(".")
-        self.caderno = Caderno(nome, titulo)
+        self.caderno = Caderno(nome, titulo, vivo=jupyter.num_kernel())
         self._secao, self._modelo = None, "—"
         self._mostrada = None  # a última seção cuja célula --codigo mostrou
         self.conferencias: list[Conferencia] = []
+        self._onde: dict[int, int | str | None] = {}  # de que seção é cada conferência
         # Uma execução de poucas seções não apaga o relatório inteiro: tem a sua própria pasta.
         padrao = caminhos.SAIDAS / nome / ("parcial" if self.args.secao else "")
         escolhida = self.args.saida and os.path.expanduser(self.args.saida)
@@ -110,16 +121,16 @@ class Aula:
         analisador.add_argument("--codigo", **liga, help="mostra as linhas que acabaram de rodar")
         if opcoes:
             opcoes(analisador)
-        # Célula a célula, num notebook, argv é do notebook: valem os padrões.
-        return analisador.parse_args([] if _num_notebook() else None)
+        return analisador.parse_args(
+            jupyter.argumentos(self.nome) if jupyter.num_kernel() else None
+        )
 
     def _cabecalho(self, titulo: str) -> None:
         from importlib.metadata import version
 
         versoes = {"python": platform.python_version()} | {p: version(p) for p in PACOTES}
-        comando = shlex.join(["python", f"lab/{self.nome}.py", *map(legivel, sys.argv[1:])])
-        if _num_notebook():
-            comando = f"notebook de lab/{self.nome}.py"
+        dados = jupyter.argumentos(self.nome) if jupyter.num_kernel() else sys.argv[1:]
+        comando = shlex.join(["python", f"lab/{self.nome}.py", *map(legivel, dados)])
         quando = time.strftime("%Y-%m-%d %H:%M")
         self.caderno.ficha = {"comando": comando, "quando": quando, "versoes": versoes}
         ditas = [f"{p} {v}" for p, v in versoes.items()]
@@ -206,6 +217,12 @@ class Aula:
         if not self.pediu(numero):
             return False
         self._secao = numero
+        if jupyter.num_kernel():
+            # A célula pode estar rodando outra vez: vale a última. O título é o do caderno.
+            self.caderno.recomecar(numero, f"## {numero} · ")
+            self.conferencias = [c for c in self.conferencias if self._onde.get(id(c)) != numero]
+            self.caderno.blocos.append(f"## {numero} · {self.secoes[numero]}")
+            return True
         self._console.print()
         self._regua(f"{numero} · {self.secoes[numero]}", "bold cyan", "left")
         self.caderno.blocos.append(f"## {numero} · {self.secoes[numero]}")
@@ -214,13 +231,21 @@ class Aula:
     def diga(self, texto: str) -> None:
         """Um parágrafo, em Markdown leve (**negrito** e `código`), na tela e no relatório."""
         texto = com_este_python(texto)
-        self._console.print(marcar(texto))
+        self._dizer(texto)
         self.caderno.blocos.append(texto)
 
     def repare(self, texto: str) -> None:
         """A frase que diz o que notar na tabela ou figura que acabou de passar."""
-        self._console.print(rotulado("Repare:", "bold magenta", texto))
+        self._dizer(texto, "Repare:")
         self.caderno.blocos.append(f"> **Repare:** {texto}")
+
+    def _dizer(self, texto: str, rotulo: str = "") -> None:
+        if jupyter.num_kernel():
+            jupyter.paragrafo(texto, rotulo)
+        else:
+            self._console.print(
+                rotulado(rotulo, "bold magenta", texto) if rotulo else marcar(texto)
+            )
 
     def tabela(
         self, id_: str, titulo: str, colunas: dict[str, Callable], linhas: Iterable[Iterable]
@@ -251,6 +276,8 @@ class Aula:
         from rich.table import Table
         from rich.text import Text
 
+        if jupyter.num_kernel():
+            return jupyter.tabela(titulo, nomes, linhas, numericas)
         self._console.print()
         self._console.print(marcar(titulo, "bold"))
         colunas = larguras(nomes, linhas, numericas, self._console.width)
@@ -302,6 +329,7 @@ class Aula:
 
     def _anotar(self, id_: str, linhas: list[Conferencia]) -> bool:
         self.conferencias += linhas
+        self._onde |= {id(c): self._secao for c in linhas}
         for i, c in enumerate(linhas):
             self.resultado(
                 f"{id_}.{i + 1}", c.medido, "", o_que=c.nome, esperado=c.esperado,
@@ -318,7 +346,10 @@ class Aula:
             return
         from nucleo.base import graficos
 
-        self.caderno.figura(id_, graficos.png(desenhar(*argumentos)), alt)
+        png = graficos.png(desenhar(*argumentos))
+        self.caderno.figura(id_, png, alt)
+        if jupyter.num_kernel():
+            jupyter.figura(png, alt)
         self._console.print(rotulado("Figura:", "green", f"{id_}.png — {alt}"))
 
     def guardar(self, nome: str, conteudo: bytes, o_que: str) -> None:
@@ -416,10 +447,6 @@ class Aula:
             sys.__excepthook__(tipo, erro, rastro)
         else:
             raise SystemExit(codigo)
-
-
-def _num_notebook() -> bool:
-    return "ipykernel" in sys.modules
 
 
 def _celula(arquivo: str, linha: int) -> tuple[str, str]:

@@ -54,6 +54,7 @@ def chamar(*partes: str, env: dict, **k):
 
 CONSOLES = {
     "cp1252": ({"PYTHONIOENCODING": "cp1252"}, "cp1252"),
+    "cp850": ({"PYTHONIOENCODING": "cp850"}, "cp850"),  # o Prompt do Windows em português
     "ascii": ({"PYTHONIOENCODING": "ascii"}, "ascii"),
     # Sem as duas bondades do Python, LC_ALL=C é ASCII de verdade, também nos nomes de arquivos.
     "posix": ({"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}, "ascii"),

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import RAIZ
+from conftest import COM_GENSIM, RAIZ
 
 sys.path.insert(0, str(RAIZ / "bench"))
 
@@ -174,6 +174,7 @@ def test_muitos_vizinhos_sao_os_de_ordenar_tudo(V, n, k, semente):
         assert achados.tolist() == np.lexsort((np.arange(V), -exatas))[:k].tolist()
 
 
+@COM_GENSIM
 def test_analogias_comparam_pergunta_a_pergunta():
     import analogias
     from nucleo.contas import vetores

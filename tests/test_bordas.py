@@ -340,5 +340,6 @@ def test_eixo_logaritmico_sem_formulas_na_tela():
     for reta in (figura.axes[0].xaxis, figura.axes[0].yaxis):
         textos = [t.get_text() for t in reta.get_ticklabels(which="both")]
         assert not [t for t in textos if "$" in t or "\\" in t], textos
-        assert "10⁻⁴" in textos or "10⁻⁶" in textos, textos
+        # Quais potências a marcar muda de uma matplotlib para outra.
+        assert [t for t in textos if re.fullmatch("10⁻[¹²³⁴-⁹]", t)], textos
     assert graficos._potencia(1000) == "1.000" and graficos._potencia(2.5) == "2,5"

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import COM_GENSIM
 from nucleo.contas import vetores
 from nucleo.modelos import listas, tokens
 
@@ -62,6 +63,7 @@ def test_linha_e_vetor_nulos_dao_zero_e_nao_nan(tabela_sorteada, normas):
     assert (vetores.cossenos(tabela_sorteada, nulo, normas) == 0).all()
 
 
+@COM_GENSIM
 def test_vizinhos_iguais_aos_do_gensim(tabela_sorteada, normas):
     from gensim.models import KeyedVectors
 
@@ -76,6 +78,7 @@ def test_vizinhos_iguais_aos_do_gensim(tabela_sorteada, normas):
         np.testing.assert_allclose([c for _, c in deles], [c for _, c in nossos], atol=1e-5)
 
 
+@COM_GENSIM
 @pytest.mark.parametrize("normalizar", [False, True])
 def test_analogia_igual_a_do_gensim(tabela_sorteada, normas, normalizar):
     from gensim.models import KeyedVectors
@@ -260,6 +263,7 @@ def gensim_smollm2(smollm2):
     return kv
 
 
+@COM_GENSIM
 @pytest.mark.smollm2
 def test_vizinhos_do_smollm2_iguais_aos_do_gensim(smollm2, gensim_smollm2):
     normas = vetores.normas_das_linhas(smollm2.wte)
@@ -271,6 +275,7 @@ def test_vizinhos_do_smollm2_iguais_aos_do_gensim(smollm2, gensim_smollm2):
         np.testing.assert_allclose([c for _, c in deles], [c for _, c in nossos], atol=1e-5)
 
 
+@COM_GENSIM
 @pytest.mark.smollm2
 def test_analogias_com_os_mesmos_vereditos_do_gensim(smollm2, gensim_smollm2, tmp_path):
     """O protocolo normalizado com exclusão é o de evaluate_word_analogies: pergunta a pergunta."""

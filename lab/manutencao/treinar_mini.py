@@ -223,7 +223,7 @@ def exportar(args) -> int:
     config = {k: v for k, v in config.items() if k != "backend"} | {
         "tokenizer_class": "GPT2Tokenizer"
     }
-    ficha.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    ficha.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8", newline="\n")
     bpe.model.save(str(destino))  # vocab.json e merges.txt, o formato original do GPT-2
 
     os.chmod(destino / "model.safetensors", 0o644)

@@ -20,7 +20,6 @@ _EM_PORTUGUES = {
     "invalid %(type)s value: %(value)r": "valor inválido: %(value)r (%(type)s)",
     "invalid choice: %(value)r (choose from %(choices)s)": "%(value)r não é uma opção; escolha entre %(choices)s",
     "the following arguments are required: %s": "falta dizer: %s",
-    "argument %(argument_name)s: %(message)s": "%(argument_name)s: %(message)s",
     "not allowed with argument %s": "não combina com %s",
     "ambiguous option: %(option)s could match %(matches)s": "%(option)s pode ser %(matches)s: escreva inteiro",
     "ignored explicit argument %r": "não recebe valor (veio %r)",
@@ -47,6 +46,7 @@ class Analisador(argparse.ArgumentParser):
 
     def error(self, message: str):
         """Uma mensagem do argparse como `ErroDoUsuario`, com a opção mais parecida na dica."""
+        message = message.removeprefix("argument ")  # o Python 3.10 não deixa traduzir esta
         sugestao = f"Veja as opções com:  python {self.pasta}/{self.prog} --help"
         desconhecida = re.search(r"não conheço: (--[\w-]+)", message)
         if desconhecida:

@@ -9,12 +9,14 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from nucleo.base.erros import ErroDoUsuario
 
 OUTRA_PASTA = "Escolha outra pasta:  --saida PASTA"
+PACIENCIA = 2.0  # segundos por um arquivo que o Windows diz estar em uso
 LIBERE = "Libere espaço (ou a permissão) e rode de novo."
 
 
@@ -51,9 +53,25 @@ def gravar_todos(
             for i, (provisorio, arquivo) in enumerate(prontos, 1):
                 if i == len(prontos):
                     _tirar(sobras)
-                os.replace(provisorio, arquivo)
+                trocar(provisorio, arquivo)
         except OSError as erro:
             raise nao_gravou(arquivo.parent, erro, fazer) from None
+
+
+def trocar(de: Path, para: Path) -> None:
+    """`os.replace`, com paciência: no Windows um antivírus ou um visualizador prende o arquivo por instantes.
+
+    Erros: `OSError`, se depois de `PACIENCIA` segundos ele ainda estiver preso.
+    """
+    desistir = time.monotonic() + PACIENCIA
+    while True:
+        try:
+            return os.replace(de, para)
+        except PermissionError as erro:
+            # 5: acesso negado; 32 e 33: aberto ou trancado por outro. Só o Windows tem esses números.
+            if getattr(erro, "winerror", None) not in (5, 32, 33) or time.monotonic() > desistir:
+                raise
+            time.sleep(0.05)
 
 
 @contextlib.contextmanager
@@ -65,7 +83,7 @@ def ao_lado(destino: Path) -> Iterator[Path]:
     with _provisorio(destino) as provisorio:
         yield provisorio
         _descer(provisorio)
-        os.replace(provisorio, destino)
+        trocar(provisorio, destino)
 
 
 @contextlib.contextmanager
@@ -74,8 +92,17 @@ def pasta_ao_lado(destino: Path) -> Iterator[Path]:
     with _provisorio(destino) as provisorio:
         provisorio.mkdir()
         yield provisorio
-        shutil.rmtree(destino, ignore_errors=True)
-        os.replace(provisorio, destino)
+        velha = destino.with_name(f".{destino.name}.velha.{os.getpid()}.parcial")
+        if destino.exists():
+            # Sai inteira do lugar, ou fica como está: no Windows um arquivo dela aberto a prende.
+            trocar(destino, velha)
+        try:
+            trocar(provisorio, destino)
+        except OSError:
+            if velha.exists():
+                trocar(velha, destino)
+            raise
+        _apagar(velha)
 
 
 @contextlib.contextmanager
@@ -196,6 +223,10 @@ def nao_gravou(pasta: Path, erro: OSError, fazer: str = OUTRA_PASTA) -> ErroDoUs
         40: "o caminho dá voltas (um atalho aponta para ele mesmo)",
         17: "já existe um arquivo com esse nome",
     }
+    if getattr(erro, "winerror", None) in (32, 33):
+        # O arquivo de que o Windows fala é o provisório ou o que se ia trocar: o nome que interessa é este.
+        preso = Path(str(erro.filename2 or erro.filename or pasta)).name
+        motivos[13] = f"outro programa está com {preso} aberto; feche-o lá"
     return ErroDoUsuario(
         f"Não consegui gravar em {pasta}.",
         f"O sistema respondeu: {motivos.get(erro.errno, erro.strerror or str(erro))}. "

@@ -70,6 +70,16 @@ class Caderno:
     resultados: list[dict] = field(default_factory=list)
     tabelas: dict[str, dict] = field(default_factory=dict)
     ficha: dict = field(default_factory=dict)
+    vivo: bool = False
+
+    def recomecar(self, secao: int | str, titulo: str) -> None:
+        """Esquece o que a seção já tinha: os números dela, e os blocos do `titulo` até o da seguinte."""
+        self.resultados = [r for r in self.resultados if r["secao"] != secao]
+        dentro, ficam = False, []
+        for bloco in self.blocos:
+            dentro = bloco.startswith(titulo) or (dentro and not bloco.startswith("## "))
+            ficam += [] if dentro else [bloco]
+        self.blocos = ficam
 
     def csv(self, id_: str, colunas: list[str], linhas: list[list]) -> None:
         """Guarda a tabela em `id_`.csv (UTF-8, vírgula, ponto decimal), com os valores inteiros."""
@@ -100,9 +110,14 @@ class Caderno:
     def resultado(
         self, id_: str, valor, unidade: str, modelo: str, secao: int | str, **mais
     ) -> None:
-        """Um número com nome. Ids não se repetem: `ValueError` se o mesmo vier duas vezes."""
-        if any(r["id"] == id_ and r["modelo"] == modelo for r in self.resultados):
-            raise ValueError(f"resultado repetido: {id_} ({modelo})")
+        """Um número com nome. Ids não se repetem: `ValueError` se o mesmo vier duas vezes.
+
+        (Num caderno vivo a célula pode rodar de novo, e vale a última.)
+        """
+        if iguais := [r for r in self.resultados if (r["id"], r["modelo"]) == (id_, modelo)]:
+            if not self.vivo:
+                raise ValueError(f"resultado repetido: {id_} ({modelo})")
+            self.resultados.remove(iguais[0])
         self.resultados.append(
             {
                 "id": id_,

@@ -16,7 +16,7 @@ import numpy as np
 from nucleo.base.caderno import Conferencia, Quadro, numero
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import contado, decimal, inteiro, porcento
-from nucleo.contas import amarracao, arquitetura, tabela_posicoes, vetores
+from nucleo.contas import amarracao, arquitetura, folga, tabela_posicoes, vetores
 from nucleo.modelos import fontes, gpt2_medido, listas, pontas, tokens
 from nucleo.modelos.fontes import Modelo
 from nucleo.modelos.listas import Palavras
@@ -606,6 +606,13 @@ def cabeca_e_a_wte(modelo: Modelo, passagem: pontas.Passagem) -> bool:
     que um produto."""
     bert = modelo.familia in fontes.CODIFICADORES
     return passagem.logits is not None and modelo.cabeca == "amarrada" and not bert
+
+
+def folga_dos_logits(modelo: Modelo, normas: np.ndarray, passagem: pontas.Passagem) -> float:
+    """A folga de h_final · wteᵀ, d parcelas de ‖h‖·‖linha‖, relativa ao maior logit."""
+    maior_h = np.linalg.norm(passagem.h_final, axis=1).max()
+    da_soma = folga.soma(modelo.d, maior_h * normas.max(), folga.EPS32)
+    return da_soma / float(np.abs(passagem.logits).max())
 
 
 def economia(modelo: Modelo, pontas: dict) -> Quadro:

@@ -18,6 +18,7 @@ import numpy as np
 from nucleo.base import graficos
 from nucleo.base.caderno import Quadro
 from nucleo.base.unidades import decimal, inteiro, porcento
+from nucleo.contas import folga
 from nucleo.modelos import gpt2_medido
 from nucleo.treino import mini
 from nucleo.treino import treinador as tr
@@ -179,8 +180,7 @@ class Caminhos:
         self.diferenca = max(self.diferenca, float(diferenca))
         # Cada número soma uma parcela por token do lote: N · eps do tamanho delas, em float32.
         tamanho = float((np.abs(dois.entrada) + np.abs(dois.saida)).max())
-        limite = self.x.numel() * float(np.finfo(np.float32).eps) * tamanho
-        self.limite = max(self.limite, limite)
+        self.limite = max(self.limite, folga.soma(self.x.numel(), tamanho, folga.EPS32))
         self.vocabulario = len(inteiro_)
         normas = (dois.norma_entrada, dois.norma_saida, dois.cosseno)
         self.linhas.append([passo, *normas, dois.linhas_entrada, dois.linhas_saida])

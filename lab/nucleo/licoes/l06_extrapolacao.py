@@ -9,6 +9,7 @@ from torch import Tensor
 
 from nucleo.base.caderno import Conferencia, Quadro
 from nucleo.base.unidades import decimal
+from nucleo.contas import folga
 from nucleo.treino import extrapolacao as ex
 
 Medidas = dict[tuple[str, int], Tensor]  # {(nome, comprimento): (sementes, caracteres)}
@@ -93,4 +94,6 @@ def conferir_anotadas(
             perdas.double().mean(-1).numpy() - antes
         ).max()  # (s, caracteres) -> (s,) -> ()
         piores[nome] = max(float(pior), piores.get(nome, 0.0))
-    return [Conferencia(nome, pior, 0, 1e-3) for nome, pior in piores.items()]
+    # Cada perda sai de logits até uns 20, e a média delas não erra mais que a pior.
+    limite = folga.modelo(ex.MEDIDAS.camadas, ex.MEDIDAS.d, 20)
+    return [Conferencia(nome, pior, 0, limite) for nome, pior in piores.items()]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from nucleo.base import caminhos
 from nucleo.base.caderno import Conferencia, Quadro, numero
 from nucleo.base.unidades import cientifico, decimal, inteiro, porcento
-from nucleo.contas import permutacao, posicoes, posicoes_no_modelo, vieses
+from nucleo.contas import folga, permutacao, posicoes, posicoes_no_modelo, vieses
 from nucleo.contas.posicoes import CamadaDeEntrada, CodificacaoPosicional, senoides
 from nucleo.modelos import listas, textos
 from nucleo.modelos.fontes import Modelo
@@ -28,7 +28,7 @@ def maior(x: Tensor, y: Tensor) -> float:
 
 def contra(nome: str, x: Tensor, y: Tensor, tolerancia: float = 0.0) -> Conferencia:
     """Uma linha de *maior diferença*: o que a lição fez contra o que outro fez."""
-    return Conferencia(nome, maior(x, y), 0, tolerancia)
+    return Conferencia(nome, maior(x, y), 0, float(tolerancia))
 
 
 def frase_e_troca(frase: str | None, troca: list[int] | None) -> tuple[list[str], int, int, Tensor]:
@@ -73,7 +73,8 @@ def quadro_da_ordem(
     casos: dict[str, tuple[str, bool, int]], todas: dict[str, float], ultima: dict[str, float]
 ) -> Quadro:
     """O quanto mudam todas as saídas e só a última, em cada caso (posição, máscara causal, camadas)."""
-    # "Percebe" é passar de 1e-4: o arredondamento fica perto de 1e-7, e o resto, perto de 1.
+    # "Percebe" é passar de 1e-4: o arredondamento de duas camadas não chega lá (`folga.modelo(2, 64, 4)`
+    # é 3e-5), e o resto fica perto de 1.
     linhas = [
         [posicao, "causal" if causal else "nenhuma", n, onde, de[nome],
          "sim" if de[nome] > 1e-4 else "não"]
@@ -101,6 +102,15 @@ def do_xlm(n: int, d: int) -> Tensor:
     return create_sinusoidal_embeddings(n, d, torch.empty(n, d))
 
 
+def contra_outras(pe: Tensor) -> list[Conferencia]:
+    """A tabela (n, d) em float64 contra a fórmula em Python puro, e contra o XLM, que a guarda em float32."""
+    n, d = pe.shape
+    return [
+        contra("contra a fórmula em Python puro", pe, em_python(n, d), folga.angulo(n)),
+        contra("contra o XLM, no transformers", pe.float(), do_xlm(n, d), folga.EPS32),
+    ]
+
+
 def quadro_a_mao(pe: Tensor) -> Quadro:
     """Uma tabela (n, d) de senoides, com a fórmula de cada coluna no cabeçalho."""
     d = pe.shape[1]
@@ -119,10 +129,10 @@ def disposicoes(d: int, n: int) -> list[Conferencia]:
     d = max(d, 4)  # a do fairseq não existe com um par só
     metades, fairseq = (senoides(n, d, disposicao=qual) for qual in ("metades", "fairseq"))
     do_m2m = M2M100SinusoidalPositionalEmbedding.get_embedding(n, d)
-    # As duas bibliotecas fazem o ângulo em float32: até n radianos, o erro chega a n · 6e-8.
+    limite = folga.angulo(n, folga.EPS32)  # as duas bibliotecas fazem o ângulo em float32
     return [
-        contra("metades (GPT-J)", metades, create_sinusoidal_positions(n, d), n * 1.2e-7),
-        contra("fairseq (M2M-100)", fairseq, do_m2m, n * 6e-7),
+        contra("metades (GPT-J)", metades, create_sinusoidal_positions(n, d), limite),
+        contra("fairseq (M2M-100)", fairseq, do_m2m, limite),
     ]
 
 
@@ -183,6 +193,14 @@ def em_lacos(E: Tensor, pe: Tensor, ids: Tensor) -> Tensor:
     return soma
 
 
+def contra_lacos(saida: Tensor, E: Tensor, pe: Tensor, ids: Tensor) -> Conferencia:
+    """A saída da camada (B, T, d), em float32, contra `em_lacos`, em float64."""
+    B, T, d = saida.shape
+    nome = f"broadcasting contra três laços (B, T, d = {B}, {T}, {d})"
+    # A raiz, o produto e a soma arredondam uma vez cada.
+    return contra(nome, saida, em_lacos(E, pe, ids), folga.soma(3, saida.abs().max(), folga.EPS32))
+
+
 def dropout_medido(p: float, semente: int) -> list[Conferencia]:
     """O que o dropout faz ao treinar e ao avaliar, contado em uma entrada de uns."""
     camada, x = CodificacaoPosicional(64, 200, dropout=p), torch.ones(8, 200, 64)
@@ -190,11 +208,15 @@ def dropout_medido(p: float, semente: int) -> list[Conferencia]:
     torch.manual_seed(semente)
     treinando = camada.train()(x)
     vivos = treinando != 0
-    razao = (treinando[vivos] / avaliando[vivos]).mean()
+    razao = (treinando[vivos] / avaliando[vivos]).double().mean()
     duas_passadas = maior(camada.eval()(x), avaliando)
+    # O sorteio muda com a máquina: seis desvios, √(p(1 − p)/n), deixam passar todos menos um em 10⁹.
+    # Os que ficam não têm sorte: cada razão é um fator, um produto e uma divisão em float32.
+    seis_desvios = 6 * math.sqrt(p * (1 - p) / x.numel())
+    da_razao = folga.soma(3, 1 / (1 - p), folga.EPS32)
     return [
-        Conferencia("treino: fração zerada", float((~vivos).float().mean()), p, 0.01),
-        Conferencia("treino: quanto crescem os que ficam", float(razao), 1 / (1 - p), 1e-4),
+        Conferencia("treino: fração zerada", float((~vivos).float().mean()), p, seis_desvios),
+        Conferencia("treino: quanto crescem os que ficam", float(razao), 1 / (1 - p), da_razao),
         Conferencia("avaliação: diferença entre duas passadas", duas_passadas),
     ]
 
@@ -286,7 +308,8 @@ def erro_do_float64(d: int, pos: int) -> Conferencia:
             angulo = mpmath.mpf(pos) / mpmath.power(10000, mpmath.mpf(2 * i) / d)
             for coluna, f in ((2 * i, mpmath.sin), (2 * i + 1, mpmath.cos)):
                 pior = max(pior, abs(float(f(angulo)) - float(nossa[coluna])))
-    return Conferencia(f"float64 contra 40 casas, na posição {pos}", pior, 0, 1e-9)
+    nome = f"float64 contra 40 casas, na posição {pos}"
+    return Conferencia(nome, pior, 0, folga.angulo(pos))
 
 
 def meia_precisao(d: int, n: int) -> Quadro:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nucleo.base.caderno import Conferencia, Quadro
 from nucleo.base.unidades import decimal, inteiro, porcento
-from nucleo.contas import escalonamento, posicoes, posicoes_no_modelo, rope
+from nucleo.contas import escalonamento, folga, posicoes, posicoes_no_modelo, rope
 from nucleo.contas.escalonamento import Escalonamento
 from nucleo.contas.posicoes_no_modelo import Mudanca, TextoLido, comparar, config_llama, ler
 from nucleo.licoes.l06_posicoes import ou_nao_cabe
@@ -66,6 +66,7 @@ class NoModelo(NamedTuple):
     nosso: Mudanca  # em metades, o pareamento dos pesos
     misturado: Mudanca  # intercalado, com os pesos de metades
     desfeito: Mudanca  # intercalado, com q e k permutados
+    limite: float  # o que outra ordem de somas pode mudar numa log-probabilidade
 
 
 def dentro_do_modelo(modelo, texto: str) -> NoModelo:
@@ -86,15 +87,16 @@ def dentro_do_modelo(modelo, texto: str) -> NoModelo:
         posicoes_no_modelo.rope_trocado(lm, "intercalado"),
     ):
         desfeito = comparar(original, ler(lm, ids))
-    return NoModelo(original, nosso, misturado, desfeito)
+    camadas = len(list(lm.base_model.layers))
+    limite = folga.modelo(camadas, modelo.d, original.log_probs.abs().max())
+    return NoModelo(original, nosso, misturado, desfeito, limite)
 
 
 def conferir_no_modelo(la: NoModelo) -> list[Conferencia]:
     """O nosso RoPE, e o intercalado com os pesos permutados: as log-probabilidades não mudam."""
     nomes = ("nosso RoPE no lugar do da biblioteca", "intercalado, com q e k permutados")
     mudou = zip(nomes, (la.nosso, la.desfeito), strict=True)
-    # float32 atravessando 30 camadas: o ruído de uma conta em outra ordem fica abaixo de 1e-3.
-    return [Conferencia(nome, m.maior_diferenca, 0, 1e-3) for nome, m in mudou]
+    return [Conferencia(nome, m.maior_diferenca, 0, la.limite) for nome, m in mudou]
 
 
 def quadro_dos_pareamentos(nome: str, la: NoModelo) -> Quadro:
@@ -161,7 +163,9 @@ def conferir_esticamentos(d: int, treino: int, fator: float) -> list[Conferencia
         deles, atencao = funcao(config, seq_len=longo)  # só a dinâmica olha o seq_len
         relativa = float((escala.frequencias / deles.double() - 1).abs().max())
         pior = max(relativa, abs(atencao - escala.fator_de_atencao))
-        linhas.append(Conferencia(nome, pior, 0, 1e-5))
+        # O transformers faz a potência em float32, e a base esticada é `fator` vezes maior (ou pouco mais).
+        limite = folga.potencia(posicoes.BASE * fator**2, folga.EPS32)
+        linhas.append(Conferencia(nome, pior, 0, limite))
     return linhas
 
 

@@ -14,7 +14,7 @@ from nucleo.base import caminhos
 from nucleo.base.caderno import Quadro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import decimal, inteiro, porcento
-from nucleo.contas import projecoes
+from nucleo.contas import folga, projecoes
 from nucleo.contas.projecoes import Corridas
 from nucleo.modelos.fontes import Modelo
 from nucleo.modelos.tokens import Tokenizador, normalizar, visivel
@@ -189,6 +189,18 @@ def escolher_botoes(pedidos: list[int] | None, padrao: tuple[int, ...], n: int) 
 def ks_que_cabem(ks: tuple[int, ...], n: int) -> list[int]:
     """Os k menores que n/2 (acima disso a trustworthiness não está definida); pelo menos um."""
     return [k for k in ks if k < n / 2] or [(n - 1) // 2]
+
+
+def folga_dos_eixos(n: int, d: int, partes: np.ndarray) -> float:
+    """A folga dos pontos da PCA feita de duas maneiras, se cada ponto tem comprimento até 1.
+
+    A matriz das covariâncias erra n + d arredondamentos do maior valor, e um eixo gira esse erro sobre a
+    distância ao valor vizinho (Davis e Kahan, 1970): eixos de variâncias quase iguais giram mais. `partes`
+    é (r,), a parte da variância em cada um.
+    """
+    vao = max(float(-np.diff(partes[:3]).max()), folga.EPS64) if len(partes) > 1 else 1.0
+    # Um ponto dista até 2 do centro, e anda no máximo 2 vezes o ângulo que o eixo gira.
+    return folga.soma(n + d, 2 * partes[0] / vao)
 
 
 def parte_ou_quantas(x: float | int) -> str:

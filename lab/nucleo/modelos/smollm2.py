@@ -124,9 +124,9 @@ def _converter_em(gguf: Path, pasta: Path, progresso: Callable[[str, int, int], 
     config = modelo.config.to_dict()
     config.pop("quantization_config", None)
     config["architectures"] = [type(modelo).__name__]
-    (pasta / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
+    (pasta / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8", newline="\n")
     # A cabeça é a própria tabela de entrada (amarrada): gravamos a matriz uma vez só.
     pesos = {n: t.contiguous() for n, t in modelo.state_dict().items() if n != "lm_head.weight"}
     save_file(pesos, pasta / "model.safetensors", metadata={"format": "pt"})
     origem = {"pacote": PACOTE, "arquivo": gguf.name, "bytes": gguf.stat().st_size}
-    (pasta / "origem.json").write_text(json.dumps(origem, indent=2), encoding="utf-8")
+    (pasta / "origem.json").write_text(json.dumps(origem, indent=2), encoding="utf-8", newline="\n")

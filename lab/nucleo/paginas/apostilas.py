@@ -288,7 +288,13 @@ def _novo_link(pagina, fonte: Path, irmas: list[str], destino: Path, href: str) 
         return quote(alvo.stem + ".html") + (f"#{ancora}" if ancora else "")
     if not alvo.exists() and not alvo.is_relative_to(caminhos.SAIDAS):
         pagina.avisos.append(f"o link {href} não leva a arquivo nenhum")
-    return quote(Path(os.path.relpath(alvo, destino)).as_posix()) + (f"#{ancora}" if ancora else "")
+    fim = f"#{ancora}" if ancora else ""
+    try:
+        return quote(Path(os.path.relpath(alvo, destino)).as_posix()) + fim
+    except (
+        ValueError
+    ):  # no Windows, uma pasta de saídas noutra unidade (D:) não tem caminho relativo
+        return alvo.as_uri() + fim
 
 
 def _separar_titulo(pagina: Apostila, md, tokens, env) -> None:

@@ -113,6 +113,8 @@ def _conferir_o_lugar() -> None:
             f"O Windows corta os caminhos em 260 letras, e para o torch caber sobram {CABE_NO_WINDOWS}.",
             r"Mova a pasta para um caminho curto, como C:\lab, e rode de novo.",
         )
+    if not importlib.util.find_spec("ensurepip"):
+        raise _sem_ensurepip()
     feita = VENV.is_dir() and ((VENV / "pyvenv.cfg").exists() or not any(VENV.iterdir()))
     if VENV.is_symlink() or (VENV.exists() and not feita):
         # Pode ser de alguém: criar por cima apagaria o que há dentro.
@@ -129,8 +131,6 @@ def _conferir_o_lugar() -> None:
             erro.por_que,
             "Copie a pasta inteira para um lugar seu (Documentos, por exemplo) e rode de lá.",
         ) from None
-    if not importlib.util.find_spec("ensurepip"):
-        raise _sem_ensurepip()
 
 
 def _caminhos_longos() -> bool:

@@ -38,7 +38,7 @@ MODELOS = "modelos"
 PESOS = "model.safetensors"
 WHEELS = "wheels"
 PLATAFORMAS = ("linux-x86_64", "linux-aarch64", "windows-amd64", "macos-arm64")
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 TETO_FAT32 = 2**32 - 1  # bytes: o maior arquivo que um pen drive em FAT32 guarda
 
 # O que o sistema deixa num pen drive sem ninguém pedir, e a pasta que sai do laboratorio.zip: nada

@@ -226,5 +226,5 @@ def gravar_resultados(destino: str | Path, resultados: dict) -> None:
     """Escreve `resultados.json` e, a partir dele, `LEIAME.md`."""
     destino = Path(destino)
     texto = json.dumps(resultados, ensure_ascii=False, indent=1)
-    (destino / RESULTADOS).write_text(texto + "\n", encoding="utf-8")
-    (destino / "LEIAME.md").write_text(leiame(json.loads(texto)), encoding="utf-8")
+    (destino / RESULTADOS).write_text(texto + "\n", encoding="utf-8", newline="\n")
+    (destino / "LEIAME.md").write_text(leiame(json.loads(texto)), encoding="utf-8", newline="\n")
