@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 from nucleo.base import caminhos
+from nucleo.base.arquivos import conferir_pasta, legivel
 from nucleo.base.processos import filho_meu
 from nucleo.paginas.resultados import (
     FALHOU,
@@ -217,7 +218,10 @@ def dizer_avisos(avisos: list[str]) -> None:
     """As últimas linhas: o que nas apostilas não converteu, e o que abrir."""
     for aviso in avisos:
         print(f"Aviso: {aviso}")
-    print("Agora abra outputs/index.html")
+    pagina = caminhos.SAIDAS / "index.html"
+    if pagina.is_relative_to(caminhos.RAIZ):
+        pagina = pagina.relative_to(caminhos.RAIZ)  # como o README o escreve
+    print(f"Agora abra {legivel(pagina.as_posix())}")
 
 
 def escolher_modelo(pedido: str | None) -> tuple[str, str]:
@@ -253,6 +257,9 @@ def principal() -> int:
     if args.so_pagina:
         dizer_avisos(escrever_paginas([], modelo))
         return 0
+    # Uma pasta que não aceita arquivos, também.
+    outro = "Escolha outra pasta com a variável de ambiente LAB_SAIDAS, e rode de novo."
+    conferir_pasta(caminhos.SAIDAS, outro)
     print(f"Modelo das lições: {modelo[0]} ({modelo[1]})\n", flush=True)
     ambiente = os.environ | {"LAB_MODELO": modelo[0]}
     if sys.stderr.isatty() and sys.stdout.isatty():

@@ -221,6 +221,15 @@ def test_repositorio_so_de_leitura(estragar, tmp_path, devolver):  # noqa: F811
     comando = [sys.executable, f"lab/{LICAO}", *RAPIDA]
     feito = subprocess.run(comando, preexec_fn=sem_poderes, timeout=120, **comuns)
     erro_gentil(feito, "--saida PASTA", "não permite escrita")
+    for outro, fazer in (
+        (["lab/tudo.py", "--modelo", "mini"], "LAB_SAIDAS"),
+        (["lab/02_exercicios.py", "--implementar"], "--saida PASTA"),
+    ):
+        feito = subprocess.run(
+            [sys.executable, *outro], preexec_fn=sem_poderes, timeout=120, **comuns
+        )
+        erro_gentil(feito, fazer, "não permite escrita")
+        assert "02_embeddings" not in feito.stdout  # uma mensagem, e não uma por lição
     comando += ["--saida", str(tmp_path / "minhas saídas")]
     feito = subprocess.run(comando, preexec_fn=sem_poderes, timeout=120, **comuns)
     assert feito.returncode == 0, feito.stderr

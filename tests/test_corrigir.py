@@ -253,7 +253,7 @@ def test_ctrl_c_para_ja_e_nao_deixa_nada(tmp_path):
     for pessoa in "abc":
         (tmp_path / "turma" / pessoa).mkdir(parents=True)
         for t in registro.tarefas(2):
-            laco = f"def {t.funcao}(*a):\n    while True:\n        pass\n"
+            laco = f"open('rodando', 'w').close()\ndef {t.funcao}(*a):\n    while True:\n        pass\n"
             (tmp_path / "turma" / pessoa / t.arquivo).write_text(laco, encoding="utf-8")
     temporaria = tmp_path / "tmp"
     temporaria.mkdir()
@@ -262,11 +262,9 @@ def test_ctrl_c_para_ja_e_nao_deixa_nada(tmp_path):
          "--sem-previsoes", "--limite", "100", "--saida", str(tmp_path / "s")],
         cwd=RAIZ, env=os.environ | {"TMPDIR": str(temporaria)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    # A primeira caixa é a prova das paredes; o programa que não para, de 100 s, vem depois dela.
-    while not list(temporaria.glob("caixa-*")):
+    while not list(temporaria.glob("caixa-*/rodando")):
         assert p.poll() is None
-        time.sleep(0.1)
-    time.sleep(3)
+        time.sleep(0.05)
     p.send_signal(signal.SIGINT)
     _, erros = p.communicate(timeout=280)
     assert p.returncode == 130 and b"Interrompido" in erros and b"Traceback" not in erros, erros

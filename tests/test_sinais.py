@@ -1,9 +1,10 @@
 """SIGTERM, SIGHUP, SIGKILL e o terminal que fecha: nada fica rodando, nada fica pela metade.
 
 Cada programa roda com uma marca no ambiente, que os filhos e os netos herdam (e que a caixa da correção
-leva com outro nome): quem ainda a tiver dois segundos depois do sinal é um processo esquecido.
+leva com outro nome): quem ainda a tiver depois do prazo é um processo esquecido.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,8 @@ pytestmark = [
         not Path("/proc/self/environ").exists(), reason="procura processos em /proc"
     ),
 ]
-PRAZO = 2.0  # segundos até não haver mais ninguém
+# Numa máquina quieta ninguém passa de 2 s; com outros programas pesados ao lado, o relógio é outro.
+PRAZO = 15.0
 
 
 def vivos(marca: str) -> list[int]:
@@ -111,50 +114,53 @@ COMANDOS = {
 CODIGOS = {"SIGTERM": 143, "SIGHUP": 129, "SIGKILL": -signal.SIGKILL}
 
 
-def matar_no_meio(tmp_path: Path, qual: str, sinal: str, espera: float) -> bool:
-    """Um sinal depois de `espera` segundos; True se o programa ainda rodava. Confere o que sobra."""
+def matar_no_meio(tmp_path: Path, qual: str, sinal: str, espera: float) -> tuple[bool, float]:
+    """Um sinal depois de `espera` segundos; (se o programa ainda rodava, quanto durou o fim de todos)."""
     tmp_path.mkdir(parents=True)
     processo, marca = lancar(tmp_path, *COMANDOS[qual](tmp_path))
     leitor = threading.Thread(target=processo.communicate, daemon=True)
     leitor.start()
     time.sleep(espera)
     rodava = processo.poll() is None
+    inicio = time.monotonic()
     os.kill(processo.pid, getattr(signal, sinal))
     try:
-        codigo = processo.wait(PRAZO + 8)
         sobra = ninguem(marca)
+        durou = time.monotonic() - inicio
         assert not sobra, [Path(f"/proc/{p}/cmdline").read_bytes() for p in sobra if p]
+        codigo = processo.wait(PRAZO)
     finally:
         for pid in vivos(marca):
             os.kill(pid, signal.SIGKILL)
-    if rodava and espera > 1:  # antes disso o Python ainda pode estar subindo, sem quem o atenda
-        assert codigo in (CODIGOS[sinal], 0, 1), codigo
+    # Antes de a Aula nascer, quem atende é o sistema: o mesmo código, dito por ele (o sinal, negativo).
+    ditos = (CODIGOS[sinal], -getattr(signal, sinal)) if rodava else (0, 1)
+    # Quem acaba no mesmo instante do sinal sai com 0.
+    assert codigo in (*ditos, 0), (codigo, espera)
     inteiros(tmp_path / "saidas")
-    return rodava
+    return rodava, durou
 
 
-# Quanto cada programa demora sem ninguém o parar, numa máquina comum: só reparte os instantes. Quem acaba
-# antes do sinal não conta como morte, mas também não pode deixar ninguém.
-DURACAO = {"lição": 6.0, "tudo": 9.0, "corrigir": 6.0}
-QUANTOS = int(os.environ.get("INSTANTES", "0"))  # por sinal; 0: dez por programa, alternados
+# Até quando vão os instantes, em segundos: a lição inteira; dos outros dois, o começo, em que nascem os
+# processos. Quem acaba antes do sinal não conta como morte, mas também não pode deixar ninguém.
+ATE = {"lição": 6.0, "tudo": 4.0, "corrigir": 2.5}
 
 
 @pytest.mark.longo
 @pytest.mark.parametrize("qual", COMANDOS)
-def test_dez_instantes(qual, tmp_path):
-    sinais = list(CODIGOS)
-    if QUANTOS:
-        vezes = [(s, (i + 0.5) / QUANTOS) for s in sinais for i in range(QUANTOS)]
-    else:
-        vezes = [(sinais[i % 3], (i + 0.5) / 10) for i in range(10)]
-    rodavam = [
-        matar_no_meio(tmp_path / str(n), qual, sinal, fracao * DURACAO[qual])
-        for n, (sinal, fracao) in enumerate(vezes)
-    ]
+def test_dez_instantes_de_cada_sinal(qual, tmp_path, capsys):
+    vezes = [(s, (i + 0.5) / 10 * ATE[qual]) for s in CODIGOS for i in range(10)]
+    # Três de cada vez: quase todo o tempo é espera.
+    with ThreadPoolExecutor(3) as juntas:
+        feitas = juntas.map(
+            lambda n: matar_no_meio(tmp_path / str(n), qual, *vezes[n]), range(len(vezes))
+        )
+        rodavam, duraram = zip(*feitas, strict=True)
+    with capsys.disabled():
+        print(f" [{qual}: {sum(rodavam)} mortes, a mais demorada em {max(duraram):.2f} s]", end="")
     assert sum(rodavam) >= len(vezes) // 2, "quase todos acabaram antes do sinal"
 
 
-@pytest.mark.parametrize("sinal", ["SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize("sinal", [pytest.param("SIGTERM", marks=pytest.mark.longo), "SIGKILL"])
 def test_corrigir_leva_os_programas_dos_alunos_consigo(sinal, tmp_path):
     """O caso visto: o laço sem fim de um aluno seguia gastando a máquina depois de a correção morrer."""
     comando = COMANDOS["corrigir"](tmp_path)
@@ -174,37 +180,74 @@ def test_corrigir_leva_os_programas_dos_alunos_consigo(sinal, tmp_path):
             os.kill(pid, signal.SIGKILL)
 
 
-SEM_PAREDES = """
-import sys, time
-from nucleo.exercicios import caixa, registro
-c = caixa.Caixa.fechada(sem=("espacos", "landlock", "seccomp"))
-tarefa = next(t for t in registro.tarefas(2) if t.id == "cosseno")
-print("vai", flush=True)
-list(c.vereditos([(tarefa, open(sys.argv[1], encoding="utf-8").read())], 0))
+# Um neto noutra sessão, surdo ao SIGTERM, sem a marca no ambiente: só quem o adotou o acha.
+SOLTO = """
+import os, signal, sys, time
+def cosseno(a, b):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        programa = "import os, time; open({onde!r}, 'w').write(str(os.getpid())); time.sleep(300)"
+        os.execve(sys.executable, [sys.executable, "-c", programa], {{}})
+    while True:
+        time.sleep(1)
 """
+NUMA_CAIXA = """
+import sys
+from nucleo.exercicios import caixa, registro
+from palco.erros import rodar_com_erros_gentis
+c = caixa.{caixa}
+tarefa = next(t for t in registro.tarefas(2) if t.id == "cosseno")
+programa = open(sys.argv[1], encoding="utf-8").read()
+sys.exit(rodar_com_erros_gentis(lambda: list(c.vereditos([(tarefa, programa)], 0))))
+"""
+SEM_PAREDES = "Caixa.fechada(sem=('espacos', 'landlock', 'seccomp'))"
 
 
-def test_sem_parede_nenhuma_o_vigia_basta(tmp_path):
-    """macOS e Linux antigos: o neto noutra sessão, que se soltou do grupo, morre pela marca."""
-    (tmp_path / "p.py").write_text(MA_FE["neto"], "utf-8")
-    processo, marca = lancar(tmp_path, "-c", SEM_PAREDES, str(tmp_path / "p.py"))
+def vive(pid: int) -> bool:
     try:
-        assert processo.stdout.readline() == "vai\n"
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.longo
+@pytest.mark.parametrize("caixa", [SEM_PAREDES, "Caixa()"], ids=["aberta", "de casa"])
+@pytest.mark.parametrize("sinal", ["SIGKILL", "SIGTERM", "SIGINT"])
+def test_o_neto_que_se_solta_tambem_morre(caixa, sinal, tmp_path):
+    """Sem parede que negue processos (um Linux antigo, ou em casa, com --verificar)."""
+    (tmp_path / "p.py").write_text(SOLTO.format(onde=str(tmp_path / "pid")), "utf-8")
+    comando = NUMA_CAIXA.format(caixa=caixa)
+    processo, marca = lancar(tmp_path, "-c", comando, str(tmp_path / "p.py"))
+    neto = 0
+    try:
         fim = time.monotonic() + 60
-        while not list((tmp_path / marca).glob("caixa-*/neto")):
+        while not neto:
             assert time.monotonic() < fim and processo.poll() is None, processo.communicate()
             time.sleep(0.02)
-        os.kill(processo.pid, signal.SIGKILL)
+            with contextlib.suppress(OSError, ValueError):
+                neto = int((tmp_path / "pid").read_text())
+        os.kill(processo.pid, getattr(signal, sinal))
         processo.communicate()
+        assert processo.returncode == CODIGOS.get(sinal, 130)
         assert ninguem(marca) == []
+        fim = time.monotonic() + PRAZO
+        while vive(neto) and time.monotonic() < fim:
+            time.sleep(0.02)
+        assert not vive(neto)
         assert not list((tmp_path / marca).glob("caixa-*"))  # a pasta temporária também se foi
     finally:
-        for pid in vivos(marca):
-            os.kill(pid, signal.SIGKILL)
+        for pid in [*vivos(marca), neto]:
+            if pid:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 DORME = """
-import sys, time
+import hashlib, os, signal, sys, time
+from palco import sinais
 from palco.erros import rodar_com_erros_gentis
 def principal():
     try:
@@ -226,13 +269,42 @@ def test_o_codigo_e_o_recado_de_cada_sinal(sinal, tmp_path):
     assert saiu == "arrumei\n" and "Nenhum arquivo ficou pela metade" in erro
 
 
-def test_uma_arrumacao_que_nao_acaba_tem_hora(tmp_path):
-    processo, _ = lancar(tmp_path, "-c", DORME.format(no_fim="time.sleep(60)"))
+def test_o_segundo_sinal_nao_atrapalha_a_arrumacao(tmp_path):
+    """Um terminal que se fecha manda dois SIGHUP, e um desligamento, SIGTERM e SIGHUP."""
+    outros = "[os.kill(os.getpid(), s) for s in (signal.SIGHUP, signal.SIGTERM)]; print('arrumei')"
+    processo, _ = lancar(tmp_path, "-c", DORME.format(no_fim=outros))
     assert processo.stdout.readline() == "pronto\n"
-    inicio = time.monotonic()
     os.kill(processo.pid, signal.SIGTERM)
-    processo.communicate(timeout=20)
-    assert processo.returncode == 143 and time.monotonic() - inicio < 20
+    saiu, erro = processo.communicate(timeout=20)
+    assert (processo.returncode, saiu) == (143, "arrumei\n") and "Traceback" not in erro
+
+
+@pytest.mark.parametrize(
+    "onde",
+    [
+        "numa conta em C",
+        pytest.param("na arrumação", marks=pytest.mark.longo),
+        pytest.param("onde ninguém a leva adiante", marks=pytest.mark.longo),
+    ],
+)
+def test_quem_nao_acaba_tem_hora(onde, tmp_path):
+    """A exceção só nasce entre duas linhas de Python, e pode ser engolida: há um prazo assim mesmo."""
+    programa = DORME.format(no_fim="time.sleep(60)" if onde == "na arrumação" else "pass")
+    em_c = "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"  # uma hora sem ouvir ninguém
+    if onde == "numa conta em C":
+        programa = programa.replace("time.sleep(60)", em_c)
+    elif onde != "na arrumação":
+        programa = programa.replace(
+            "        time.sleep(60)\n",
+            "        for _ in range(60):\n            try:\n                time.sleep(1)\n"
+            "            except BaseException:\n                pass\n",
+        )
+    programa = programa.replace("import sinais\n", "import sinais\nsinais.PACIENCIA = 0.2\n")
+    processo, _ = lancar(tmp_path, "-c", programa)
+    assert processo.stdout.readline() == "pronto\n"
+    os.kill(processo.pid, signal.SIGTERM)
+    _, erro = processo.communicate(timeout=20)
+    assert processo.returncode == 143 and erro.count("Nenhum arquivo ficou pela metade") == 1
 
 
 def test_com_nohup_o_sighup_nao_para_ninguem(tmp_path):
@@ -263,6 +335,8 @@ def test_o_terminal_que_fecha(qual, tmp_path):
     try:
         filho.expect("Repare")
         os.close(filho.fileno())
+        _, estado = os.waitpid(filho.pid, 0)
+        assert os.waitstatus_to_exitcode(estado) == 129
         assert ninguem(marca) == []
         inteiros(tmp_path)
     finally:

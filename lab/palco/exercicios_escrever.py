@@ -3,6 +3,7 @@
 import contextlib
 from pathlib import Path
 
+from nucleo.base.arquivos import nao_gravou
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.exercicios import caixa, juiz, registro
 from nucleo.exercicios.juiz import Veredito
@@ -15,11 +16,7 @@ def criar(apostila: int, pasta: Path) -> int:
     try:
         criados, havia = registro.criar_moldes(apostila, pasta)
     except OSError as erro:
-        raise ErroDoUsuario(
-            f"Não consegui escrever em {pasta}.",
-            f"O sistema respondeu: {erro.strerror or erro}.",
-            "Escolha outra pasta:  --saida PASTA",
-        ) from None
+        raise nao_gravou(pasta, erro) from None
     titulo(f"Apostila {apostila:02d} · escreva você")
     for tarefa in registro.tarefas(apostila):
         novo = "novo" if tarefa.arquivo in criados else "seu"

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from nucleo.base.arquivos import conferir_pasta
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.exercicios import previsoes, registro
 from nucleo.exercicios.bancada import Bancada
@@ -30,6 +31,7 @@ def sessao(apostila: int, pasta: Path, args: argparse.Namespace) -> int:
     diario = Diario.abrir(pasta, apostila)
     if args.rever:
         return rever(perguntas, diario, apostila)
+    conferir_pasta(pasta)  # antes da primeira resposta, e não depois dela
     titulo(f"Apostila {apostila:02d} · preveja antes de rodar")
     if prontas is None:
         diga("Responda antes de ver. Cada previsão é guardada com a hora e não muda mais; depois se "

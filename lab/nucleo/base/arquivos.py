@@ -195,7 +195,7 @@ def legivel(texto: str) -> str:
     return letras.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def conferir_pasta(pasta: Path) -> None:
+def conferir_pasta(pasta: Path, fazer: str = OUTRA_PASTA) -> None:
     """Avisa antes da lição, e não depois de um minuto, que a pasta não aceita arquivos.
 
     Erros: `ErroDoUsuario`.
@@ -205,31 +205,39 @@ def conferir_pasta(pasta: Path) -> None:
         with tempfile.TemporaryFile(dir=pasta):
             pass
     except OSError as erro:
-        raise nao_gravou(pasta, erro) from None
+        raise nao_gravou(pasta, erro, fazer) from None
+
+
+_MOTIVOS = {
+    28: "o disco está cheio",
+    27: "o sistema não deixa gravar um arquivo deste tamanho",
+    122: "a sua cota de disco acabou",
+    30: "o disco é só de leitura",
+    13: "a pasta (ou um arquivo dela, talvez aberto em outro programa) não permite escrita",
+    1: "a pasta não permite escrita",
+    20: "um pedaço do caminho é um arquivo, não uma pasta",
+    21: "há uma pasta com o nome de um dos arquivos",
+    36: "o nome é comprido demais para este sistema",
+    40: "o caminho dá voltas (um atalho aponta para ele mesmo)",
+    17: "já existe um arquivo com esse nome",
+}
+
+
+def motivo_de(erro: OSError) -> str:
+    """Em português, por que o sistema não deixou gravar; o que não se conhece fica como ele disse."""
+    return _MOTIVOS.get(erro.errno, erro.strerror or str(erro))
 
 
 def nao_gravou(pasta: Path, erro: OSError, fazer: str = OUTRA_PASTA) -> ErroDoUsuario:
     """O erro do sistema ao gravar em `pasta`, dito em português; `fazer` é o conserto."""
-    motivos = {
-        28: "o disco está cheio",
-        27: "o sistema não deixa gravar um arquivo deste tamanho",
-        122: "a sua cota de disco acabou",
-        30: "o disco é só de leitura",
-        13: "a pasta (ou um arquivo dela, talvez aberto em outro programa) não permite escrita",
-        1: "a pasta não permite escrita",
-        20: "um pedaço do caminho é um arquivo, não uma pasta",
-        21: "há uma pasta com o nome de um dos arquivos",
-        36: "o nome é comprido demais para este sistema",
-        40: "o caminho dá voltas (um atalho aponta para ele mesmo)",
-        17: "já existe um arquivo com esse nome",
-    }
+    motivo = motivo_de(erro)
     if getattr(erro, "winerror", None) in (32, 33):
         # O arquivo de que o Windows fala é o provisório ou o que se ia trocar: o nome que interessa é este.
         preso = Path(str(erro.filename2 or erro.filename or pasta)).name
-        motivos[13] = f"outro programa está com {preso} aberto; feche-o lá"
+        motivo = f"outro programa está com {preso} aberto; feche-o lá"
     return ErroDoUsuario(
         f"Não consegui gravar em {pasta}.",
-        f"O sistema respondeu: {motivos.get(erro.errno, erro.strerror or str(erro))}. "
+        f"O sistema respondeu: {motivo}. "
         "Nenhum arquivo ficou pela metade: o que não trocou continua como estava.",
         fazer,
     )

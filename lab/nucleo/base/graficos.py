@@ -8,6 +8,7 @@ O matplotlib entra dentro das funções: quem roda com --sem-graficos não o esp
 from __future__ import annotations
 
 import io
+import logging
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +41,8 @@ ESTILO = {
 
 def estilo(mais: dict | None = None):
     """Contexto em que o matplotlib desenha com o nosso `ESTILO`, e com o que `mais` mudar nele."""
+    # Sem onde guardar a configuração (um HOME só de leitura) ele guarda no temporário, e o conta em inglês.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     import matplotlib
 
     return matplotlib.rc_context(ESTILO | (mais or {}))

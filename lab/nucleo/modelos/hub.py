@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from nucleo.base.arquivos import so_um
+from nucleo.base.arquivos import motivo_de, so_um
 from nucleo.base.descida import CAIU, SEM_LUGAR, Caiu, DoZero, descer, insistir, parcial_de, sha256
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.modelos import tensores
@@ -226,7 +226,7 @@ def _em_portugues(arquivo: str, tamanho: int) -> Iterator[None]:
         if getattr(erro, "filename", None):
             raise ErroDoUsuario(
                 f"Não consegui gravar {arquivo}.",
-                f"A pasta do cache não aceitou o arquivo ({erro.strerror}: {erro.filename}).",
+                f"A pasta do cache não aceitou o arquivo ({motivo_de(erro)}: {erro.filename}).",
                 "Confira a permissão, ou mude o cache de lugar com a variável HF_HOME (ou LAB_CACHE).",
             ) from None
         raise SemRede(motivo_da_falha(erro)) from None

@@ -81,14 +81,14 @@ def converter(
                 arquivos.varrer(destino.parent, destino.name)
                 livre = shutil.disk_usage(destino.parent).free
                 if livre < ESPACO:
-                    raise OSError(28, f"só há {livre / 1e6:.0f} MB livres")
+                    raise OSError(f"só há {livre / 1e6:.0f} MB livres")
                 # Ao lado, e só no fim troca de nome: nunca há meia conversão no lugar.
                 with arquivos.pasta_ao_lado(destino) as trabalho:
                     _converter_em(gguf, trabalho, progresso)
     except OSError as erro:
         raise ErroDoUsuario(
             "Não consegui gravar o SmolLM2 convertido.",
-            f"A pasta {destino.parent} não aceitou os 538 MB ({erro.strerror or erro}).",
+            f"A pasta {destino.parent} não aceitou os 538 MB ({arquivos.motivo_de(erro)}).",
             "Libere espaço, ou escolha outro lugar com a variável de ambiente LAB_CACHE.",
         ) from None
     return destino

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nucleo.base import caminhos, pacotes
+from nucleo.base.arquivos import motivo_de
 from nucleo.base.descida import sha256
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import decimal
@@ -62,7 +63,7 @@ def _conferir_pasta(nome: str, pasta: Path, cura: str) -> Item:
         with tempfile.TemporaryFile(dir=pasta):
             pass
     except OSError as erro:
-        return Item(FALTA, f"{nome} não aceita arquivos: {pasta} ({erro.strerror})", cura)
+        return Item(FALTA, f"{nome} não aceita arquivos: {pasta} ({motivo_de(erro)})", cura)
     livre = shutil.disk_usage(pasta).free
     texto = f"{nome}: {pasta} ({decimal(livre / 1e9, 1)} GB livres)"
     if livre >= ESPACO_MINIMO:
