@@ -100,7 +100,7 @@ def medir(rapido: bool = False) -> Assunto:
         for nome in escolhidas
     ]
     a = Assunto("maquinas", "As lições em outras máquinas (a soma dos segundos)", nomes[0], medidas)
-    _julgar(a, lidos)
+    julgar(a, lidos)
     return a
 
 
@@ -127,7 +127,7 @@ def _rodar(casa: Path, pedidos: list[tuple]) -> dict[tuple, tuple[Path, float]]:
         return dict(juntos.map(um, pedidos))
 
 
-def _julgar(a: Assunto, lidos: dict[tuple, dict]) -> None:
+def julgar(a: Assunto, lidos: dict[tuple, dict]) -> None:
     """As conferências e os vereditos de `lidos` {(máquina, modelo, lição, vez): resultado.json} viram
     a tabela, as linhas do aceite e as notas."""
     fracoes, falsas, vereditos = defaultdict(dict), [], defaultdict(lambda: defaultdict(list))
