@@ -35,7 +35,9 @@ _INSTRUCOES = {
 
 
 def _com_threads(n: int) -> dict[str, str]:
-    return {f"{nome}_NUM_THREADS": str(n) for nome in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
+    variaveis = {f"{nome}_NUM_THREADS": str(n) for nome in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
+    # Quem espera, dorme: há mais threads que núcleos, e girar à espera roubaria o tempo dos outros.
+    return variaveis | {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
 MAQUINAS = {
@@ -121,6 +123,7 @@ def _rodar(casa: Path, pedidos: list[tuple]) -> dict[tuple, tuple[Path, float]]:
         feita = executar(
             [*comando, "--saida", str(onde)], MAQUINAS[maquina] | {"LAB_SAIDAS": str(saidas)}
         )
+        print(f"  {licao} {modelo or ''} {vez} ({maquina}): {feita.segundos:.0f} s", flush=True)
         return (maquina, modelo, licao, vez), (onde, feita.segundos)
 
     with ThreadPoolExecutor(os.cpu_count()) as juntos:
