@@ -35,7 +35,9 @@ _INSTRUCOES = {
 
 
 def _com_threads(n: int) -> dict[str, str]:
-    return {f"{nome}_NUM_THREADS": str(n) for nome in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
+    variaveis = {f"{nome}_NUM_THREADS": str(n) for nome in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
+    # Quem espera, dorme: há mais threads que núcleos, e girar à espera roubaria o tempo dos outros.
+    return variaveis | {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
 MAQUINAS = {
@@ -100,7 +102,7 @@ def medir(rapido: bool = False) -> Assunto:
         for nome in escolhidas
     ]
     a = Assunto("maquinas", "As lições em outras máquinas (a soma dos segundos)", nomes[0], medidas)
-    _julgar(a, lidos)
+    julgar(a, lidos)
     return a
 
 
@@ -121,13 +123,14 @@ def _rodar(casa: Path, pedidos: list[tuple]) -> dict[tuple, tuple[Path, float]]:
         feita = executar(
             [*comando, "--saida", str(onde)], MAQUINAS[maquina] | {"LAB_SAIDAS": str(saidas)}
         )
+        print(f"  {licao} {modelo or ''} {vez} ({maquina}): {feita.segundos:.0f} s", flush=True)
         return (maquina, modelo, licao, vez), (onde, feita.segundos)
 
     with ThreadPoolExecutor(os.cpu_count()) as juntos:
         return dict(juntos.map(um, pedidos))
 
 
-def _julgar(a: Assunto, lidos: dict[tuple, dict]) -> None:
+def julgar(a: Assunto, lidos: dict[tuple, dict]) -> None:
     """As conferências e os vereditos de `lidos` {(máquina, modelo, lição, vez): resultado.json} viram
     a tabela, as linhas do aceite e as notas."""
     fracoes, falsas, vereditos = defaultdict(dict), [], defaultdict(lambda: defaultdict(list))

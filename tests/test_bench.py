@@ -317,3 +317,84 @@ def test_pico_soma_o_filho_que_esta_vivo_junto():
     sozinho, juntos = comum.executar(["-c", cheio.format(0)]), comum.executar(["-c", pai])
     # Dois interpretadores (um deles já está em `sozinho`) e os 150 MB que os dois enchem.
     assert juntos.pico - 2 * sozinho.pico == pytest.approx(150 << 20, abs=10 << 20)
+
+
+# --- o assunto das máquinas --------------------------------------------------------------
+
+
+def _conferida(id_, valor, tolerancia, esperado=0.0):
+    confere = abs(valor - esperado) <= tolerancia
+    campos = {"id": id_, "o_que": f"o de {id_}", "valor": valor, "esperado": esperado}
+    return campos | {"tolerancia": tolerancia, "confere": confere}
+
+
+def _lidas(um, outro, veredito="confere"):
+    """O que duas máquinas gravaram: uma lição com as conferências `um` e `outro`, e a lição 99."""
+    lidos = {("A", "mini", "02_x", ""): um, ("B", "mini", "02_x", ""): outro}
+    lidos = {quem: {"resultados": rs} for quem, rs in lidos.items()}
+    for maquina, v in (("A", "confere"), ("B", veredito)):
+        achado = {"id": "rainha", "valor": 1, "veredito": v}
+        lidos[maquina, "mini", "99_conferir", ""] = {"resultados": [achado]}
+    return lidos
+
+
+@pytest.mark.parametrize(
+    ("um", "outro", "veredito", "reprova"),
+    [
+        (4e-7, 5e-7, "confere", []),  # metade justa ainda passa
+        (1e-9, 5.1e-7, "confere", [1]),  # pior de B, por pouco
+        (1e-9, -6e-7, "confere", [1]),  # para o outro lado é a mesma coisa
+        (1e-9, 1.2e-6, "confere", [0, 1]),
+        (2e-9, 3e-9, "não confere", [2]),
+        (2e-9, 3e-9, "não medido aqui", [2]),
+    ],
+)
+def test_maquinas_reprova_tolerancia_gasta_e_veredito_que_muda(um, outro, veredito, reprova):
+    import maquinas
+
+    a = comum.Assunto("maquinas", "x", "A")
+    # A exata não tem fração; a de esperado 2 gasta pouco, e não pode esconder a outra.
+    fixas = [_conferida("exata", 0.0, 0.0), _conferida("dois", 2.0 + 1e-9, 1e-6, 2.0)]
+    lidos = _lidas(
+        [_conferida("c", um, 1e-6), *fixas], [_conferida("c", outro, 1e-6), *fixas], veredito
+    )
+    maquinas.julgar(a, lidos)
+    assert [i for i, c in enumerate(a.criterios) if not c.confere] == reprova
+    colunas, linhas = a.tabelas["conferencias"]
+    pior = dict(zip(colunas, linhas[0], strict=True))
+    assert (pior["id"], pior["em"], pior["vezes"]) == ("c", "B", 2)
+    assert pior["fracao"] == pytest.approx(max(abs(um), abs(outro)) / 1e-6)
+    assert len(linhas) == 2  # a exata fica fora
+
+
+def test_maquinas_uma_exata_que_falha_e_um_nan_nao_passam():
+    import maquinas
+
+    for torta in (
+        _conferida("c", 1.0, 0.0),
+        _conferida("c", 0.0, 1e-6) | {"valor": None, "confere": False},
+    ):
+        a = comum.Assunto("maquinas", "x", "A")
+        maquinas.julgar(
+            a, _lidas([_conferida("d", 0.0, 1e-6), torta], [_conferida("d", 0.0, 1e-6)])
+        )
+        assert not a.criterios[0].confere
+
+
+def test_maquinas_uma_vez_ruim_em_dez_aparece():
+    import maquinas
+
+    lidos = _lidas([_conferida("c", 0.0, 1e-6)], [_conferida("c", 0.0, 1e-6)])
+    for n in range(10):
+        medida = _conferida("c", 9e-7 if n == 6 else 0.0, 1e-6)
+        lidos["A", "mini", "02_x", f"vez {n}"] = {"resultados": [medida]}
+    a = comum.Assunto("maquinas", "x", "A")
+    maquinas.julgar(a, lidos)
+    assert a.criterios[1].medido == pytest.approx(0.9) and not a.criterios[1].confere
+    assert a.tabelas["conferencias"][1][0][-1] == 12
+
+
+def test_maquinas_so_roda_se_for_pedido(monkeypatch):
+    # Um bench inteiro não leva 15 minutos a mais; e a opção existe.
+    assert "maquinas" not in tudo.ASSUNTOS and "maquinas" in tudo.SO_PEDIDOS
+    assert (RAIZ / "bench" / "maquinas.py").is_file()

@@ -43,6 +43,7 @@ REGRAS: dict[str, tuple[Callable, str]] = {
     "aproximado": (lambda m, p, e: abs(m - e) <= p.tolerancia, "{} ± {t}"),
     "menor_que": (lambda m, p, e: m < e, "< {}"),
     "maior_que": (lambda m, p, e: m > e, "> {}"),
+    "bem_maior_que": (lambda m, p, e: m - e > p.tolerancia, "> {} + {t}"),
     "entre": (lambda m, p, e: e[0] <= m <= e[1], "de {} a {}"),
 }
 

@@ -69,7 +69,8 @@ def acertos_do_centroide(K: np.ndarray, rotulos: np.ndarray) -> np.ndarray:
     nota = (soma - um * eu) / np.sqrt(np.maximum(quadrado, 1e-30))  # (s, c, n, C)
     certa = (nota * um).sum(-1)  # (s, c, n)
     outra = np.where(um > 0, -np.inf, nota).max(-1)
-    # Em float64 um empate de verdade (camada 0) difere só no arredondamento.
+    # Em float64 um empate de verdade (camada 0) difere só no arredondamento: n somas de cossenos com
+    # 4·d arredondamentos cada, menos de 1e-9 ao todo.
     empate = np.abs(certa - outra) < 1e-6
     return np.where(empate, 0.5, certa > outra).mean(-1)
 
@@ -115,7 +116,8 @@ def provar(K: np.ndarray, rotulos: np.ndarray, embaralhos: int, semente: int) ->
     mistos = np.stack([sorteio.permutation(rotulos) for _ in range(embaralhos)])  # (s, n)
     lacuna = separacao(K, rotulos[None])[0]  # (c,)
     nula = separacao(K, mistos)  # (s, c)
-    margem = 1e-7  # abaixo disto é arredondamento, não separação
+    # Abaixo disto é arredondamento, não separação: n² somas de cossenos em float64, menos de 1e-9.
+    margem = 1e-7
     p = (1 + (nula >= lacuna - margem).sum(0)) / (1 + embaralhos)
     desvio = nula.std(0)
     escala = np.where(desvio > margem, desvio, np.inf)  # camada constante: z = 0

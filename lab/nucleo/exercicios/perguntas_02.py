@@ -29,6 +29,7 @@ def _onehots(c):
     V = c.modelo.V
     gato, cachorro, usina = (vetores.onehot(i, V) for i in (40, 12, 999))
     perto, longe = (float(np.linalg.norm(gato - x)) for x in (cachorro, usina))
+    # Os quadrados são exatos; uma raiz em float32 arredonda 2e-7.
     chave = "b" if abs(perto - longe) < 1e-6 else "a" if perto < longe else "c"
     texto = f"as duas distâncias são {decimal(perto, 4)} e {decimal(longe, 4)}"
     return Medida(chave, texto, f"V de {c.modelo.nome}")

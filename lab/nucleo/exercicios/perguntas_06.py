@@ -7,7 +7,9 @@ from nucleo.contas import escalonamento, permutacao, posicoes, posicoes_no_model
 from nucleo.exercicios.tipos import Medida
 from nucleo.modelos import fontes, textos
 
-NADA = 1e-4  # abaixo disso é arredondamento: ele fica perto de 1e-7, e o resto perto de 1
+# Abaixo disso é arredondamento: o de duas camadas de 64 vai até 3e-5 (contas.folga.modelo), e o resto
+# fica perto de 1.
+NADA = 1e-4
 
 
 def _desequilibrio(c):
@@ -80,6 +82,7 @@ def _onda(c):
 def _produtos(c):
     p = posicoes.senoides([10, 13, 100, 103], 64, dtype=torch.float64)
     perto, longe = float(p[0] @ p[1]), float(p[2] @ p[3])
+    # 64 produtos de senos e cossenos de até 103 radianos: 64 · folga.angulo(103) = 2e-11.
     chave = "a" if abs(perto - longe) < 1e-9 else "b" if perto > longe else "c"
     return Medida(
         chave, f"{decimal(perto, 6)} e {decimal(longe, 6)}", "a tabela de senoides, d = 64"
@@ -155,6 +158,7 @@ def _so_a_distancia(c):
 
     a, b = produto(3, 7), produto(103, 107)
     volta = produto(7, 3)
+    # ‖q‖·‖k‖ perto de 64, e ângulos de até 107 radianos: 64 · folga.angulo(107) = 2e-11.
     chave = "a" if abs(a - b) < 1e-9 else "b"
     return Medida(
         chave,

@@ -138,7 +138,7 @@ def _casos_vizinhos(s):
         E = s.standard_normal((V, d)) * s.uniform(0.3, 4, (V, 1)) + 0.5
         i = int(s.integers(1, V))
         notas = np.sort(np.delete(_cossenos(E, E[i]), i))
-        if np.diff(notas).min() > 1e-5:  # sem quase empates
+        if np.diff(notas).min() > 1e-5:  # sem quase empates: em float32 erram-se uns d · 1e-7
             casos.append(Caso((E, i, k)))
     return casos
 

@@ -85,7 +85,9 @@ class Tarefa:
     esperado: Callable
     casos: Callable[[np.random.Generator], list[Caso]]
     enganos: tuple[Engano, ...] = ()
-    tolerancia: float = 1e-4  # relativa ao maior número esperado; float32 passa com folga
+    # Relativa ao maior número esperado. Em float32 é o que 800 somas podem errar (contas.folga.soma), e
+    # nenhum caso soma tantas.
+    tolerancia: float = 1e-4
 
     @property
     def arquivo(self) -> str:
