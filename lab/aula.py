@@ -16,6 +16,7 @@ import importlib.util
 import os
 import platform
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -115,7 +116,9 @@ class Aula:
         from importlib.metadata import version
 
         versoes = {"python": platform.python_version()} | {p: version(p) for p in PACOTES}
-        comando = shlex.join(["python", f"lab/{self.nome}.py", *map(legivel, sys.argv[1:])])
+        # No Windows só as aspas duplas valem nos dois terminais.
+        juntar = subprocess.list2cmdline if os.name == "nt" else shlex.join
+        comando = juntar(["python", f"lab/{self.nome}.py", *map(legivel, sys.argv[1:])])
         if _num_notebook():
             comando = f"notebook de lab/{self.nome}.py"
         quando = time.strftime("%Y-%m-%d %H:%M")

@@ -1,5 +1,6 @@
 """Os erros na tela: o que houve, por quê, o que digitar agora; e o código de saída de cada um."""
 
+import errno
 import os
 import re
 import sys
@@ -35,8 +36,10 @@ def explicar(erro: BaseException) -> int | None:
         )
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         return 2
-    if isinstance(erro, BrokenPipeError):
-        # Quem lia (head, less) foi embora: não há a quem reclamar.
+    fechado = os.name == "nt" and type(erro) is OSError and erro.errno == errno.EINVAL
+    if isinstance(erro, BrokenPipeError) or (fechado and erro.filename is None):
+        # Quem lia (head, less) foi embora: não há a quem reclamar. (No Windows a escrita num pipe
+        # fechado é um “argumento inválido”.)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     return None
@@ -76,10 +79,10 @@ def com_este_python(texto: str) -> str:
 
     No ambiente do laboratório, visto da raiz, vira .venv/bin/python (ou .venv\\Scripts\\python).
     """
-    atual = Path(sys.executable)
-    nome = "python"
-    if caminhos.RAIZ / ".venv" in atual.parents:
-        nome = str(atual.relative_to(caminhos.RAIZ)).removesuffix(".exe")
+    pasta, nome = Path(sys.executable).parent, "python"
+    # Resolvidas: a mesma pasta pode vir por um atalho ou, no Windows, por outra letra de disco.
+    if pasta.parent.resolve() == (caminhos.RAIZ / ".venv").resolve():
+        nome = os.path.join(".venv", pasta.name, Path(sys.executable).name).removesuffix(".exe")
     return re.sub(r"\bpython (?=(?:lab|bench)[/\\]|-m pip)", lambda _: f"{nome} ", texto)
 
 

@@ -5,10 +5,11 @@ Escreve-se ao lado, na mesma pasta, e só no fim o provisório toma o lugar do a
 """
 
 import contextlib
+import errno
 import os
 import re
 import shutil
-import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,12 @@ from nucleo.base.erros import ErroDoUsuario
 
 OUTRA_PASTA = "Escolha outra pasta:  --saida PASTA"
 LIBERE = "Libere espaço (ou a permissão) e rode de novo."
+# No Windows, quem está com um arquivo aberto não deixa que o troquem nem que o apaguem. O antivírus
+# o solta logo, e espera-se por ele; o Excel não, e isso se diz.
+ESPERA = 3.0  # segundos
+_PRESO = (5, 32, 33)  # winerror: acesso negado, em uso, trancado
+# Nomes de aparelhos, que o Windows não dá a arquivo nenhum, com qualquer extensão.
+_RESERVADO = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[1-9¹²³])\s*(\..*)?", re.I)
 
 
 def gravar(arquivo: Path, conteudo: bytes, fazer: str = LIBERE) -> Path:
@@ -51,7 +58,7 @@ def gravar_todos(
             for i, (provisorio, arquivo) in enumerate(prontos, 1):
                 if i == len(prontos):
                     _tirar(sobras)
-                os.replace(provisorio, arquivo)
+                trocar(provisorio, arquivo)
         except OSError as erro:
             raise nao_gravou(arquivo.parent, erro, fazer) from None
 
@@ -65,7 +72,7 @@ def ao_lado(destino: Path) -> Iterator[Path]:
     with _provisorio(destino) as provisorio:
         yield provisorio
         _descer(provisorio)
-        os.replace(provisorio, destino)
+        trocar(provisorio, destino)
 
 
 @contextlib.contextmanager
@@ -74,15 +81,34 @@ def pasta_ao_lado(destino: Path) -> Iterator[Path]:
     with _provisorio(destino) as provisorio:
         provisorio.mkdir()
         yield provisorio
-        shutil.rmtree(destino, ignore_errors=True)
-        os.replace(provisorio, destino)
+        with _provisorio(destino, "velha") as velha:
+            # A velha sai inteira do lugar antes de se apagar: presa, ela fica inteira onde está.
+            if destino.exists():
+                trocar(destino, velha)
+            trocar(provisorio, destino)
+
+
+def trocar(de: Path, para: Path) -> None:
+    """`de` toma o lugar de `para`, de uma vez. Erros: `OSError`."""
+    _insistir(os.replace, de, para)
+
+
+def _insistir(fazer: Callable, *nomes: Path) -> None:
+    fim = time.monotonic() + ESPERA
+    while True:
+        try:
+            return fazer(*nomes)
+        except PermissionError as erro:
+            if getattr(erro, "winerror", None) not in _PRESO or time.monotonic() > fim:
+                raise
+        time.sleep(0.05)
 
 
 @contextlib.contextmanager
-def _provisorio(destino: Path) -> Iterator[Path]:
+def _provisorio(destino: Path, qual: str = "") -> Iterator[Path]:
     # O número do processo no nome: duas janelas ao mesmo tempo não escrevem no mesmo provisório.
     destino.parent.mkdir(parents=True, exist_ok=True)
-    provisorio = destino.with_name(f".{destino.name}.{os.getpid()}.parcial")
+    provisorio = destino.with_name(f".{destino.name}{qual}.{os.getpid()}.parcial")
     try:
         yield provisorio
     finally:
@@ -107,7 +133,8 @@ def _apagar(provisorio: Path) -> None:
 def _tirar(sobras: Iterable[Path]) -> None:
     for sobra in sobras:
         if not sobra.is_dir():
-            sobra.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                _insistir(os.unlink, sobra)
 
 
 def _descer(arquivo: Path) -> None:
@@ -131,19 +158,24 @@ def so_um(
     """
     import filelock
 
-    pasta.mkdir(parents=True, exist_ok=True)
+    # No Windows a trava toma uma pasta proibida por ocupada, e esperaria por ela para sempre.
+    experimentar(pasta)
     trava = filelock.FileLock(pasta / ".trava")
     try:
-        # Um disco de rede que não sabe trancar: segue-se sem trava.
-        with contextlib.suppress(NotImplementedError):
+        try:
             try:
                 trava.acquire(timeout=0)
             except filelock.Timeout:
                 ao_esperar()
                 trava.acquire(timeout=paciencia)
+        except filelock.Timeout:
+            raise Ocupada(str(pasta)) from None
+        except (NotImplementedError, OSError) as erro:
+            # Um disco de rede que não sabe trancar: segue-se sem trava. (No Windows ele responde
+            # “função incorreta” ou “sem suporte”.)
+            if getattr(erro, "winerror", None) not in (1, 50) and isinstance(erro, OSError):
+                raise
         yield
-    except filelock.Timeout:
-        raise Ocupada(str(pasta)) from None
     finally:
         trava.release()
 
@@ -168,37 +200,74 @@ def legivel(texto: str) -> str:
     return letras.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def e_atalho(caminho: Path) -> bool:
+    """True se o caminho é um link simbólico ou, no Windows, uma junção (que `is_symlink` não vê)."""
+    aqui = os.path.join(os.path.realpath(caminho.parent), caminho.name)
+    return Path(os.path.realpath(caminho)) != Path(aqui)
+
+
+def serve_no_windows(nome: str) -> bool:
+    """True se um arquivo ou pasta pode ter este nome no Windows (e, por isso, em toda parte)."""
+    letras = nome.isprintable() and not set(nome) & set('<>:"|?*\\/')
+    # Ele tira pontos e espaços do fim: ".. " viraria "..".
+    return bool(letras and nome and nome[-1] not in ". " and not _RESERVADO.fullmatch(nome))
+
+
+def experimentar(pasta: Path) -> None:
+    """Põe um arquivo na pasta (que nasce, se faltar) e o tira. Erros: `OSError` se ela não aceitar."""
+    # Sem o tempfile: no Windows ele toma a recusa da pasta por um nome repetido, e tenta dez mil.
+    with _provisorio(pasta / "teste") as arquivo:
+        arquivo.touch()
+
+
 def conferir_pasta(pasta: Path) -> None:
     """Avisa antes da lição, e não depois de um minuto, que a pasta não aceita arquivos.
 
     Erros: `ErroDoUsuario`.
     """
     try:
-        pasta.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=pasta):
-            pass
+        experimentar(pasta)
     except OSError as erro:
         raise nao_gravou(pasta, erro) from None
 
 
 def nao_gravou(pasta: Path, erro: OSError, fazer: str = OUTRA_PASTA) -> ErroDoUsuario:
     """O erro do sistema ao gravar em `pasta`, dito em português; `fazer` é o conserto."""
+    # Pelo nome: os números mudam de um sistema para outro.
     motivos = {
-        28: "o disco está cheio",
-        27: "o sistema não deixa gravar um arquivo deste tamanho",
-        122: "a sua cota de disco acabou",
-        30: "o disco é só de leitura",
-        13: "a pasta (ou um arquivo dela, talvez aberto em outro programa) não permite escrita",
-        1: "a pasta não permite escrita",
-        20: "um pedaço do caminho é um arquivo, não uma pasta",
-        21: "há uma pasta com o nome de um dos arquivos",
-        36: "o nome é comprido demais para este sistema",
-        40: "o caminho dá voltas (um atalho aponta para ele mesmo)",
-        17: "já existe um arquivo com esse nome",
+        errno.ENOSPC: "o disco está cheio",
+        errno.EFBIG: "o sistema não deixa gravar um arquivo deste tamanho",
+        errno.EDQUOT: "a sua cota de disco acabou",
+        errno.EROFS: "o disco é só de leitura",
+        errno.EACCES: "a pasta (ou um arquivo dela, talvez aberto em outro programa) não permite escrita",
+        errno.EPERM: "a pasta não permite escrita",
+        errno.ENOTDIR: "um pedaço do caminho é um arquivo, não uma pasta",
+        errno.EISDIR: "há uma pasta com o nome de um dos arquivos",
+        errno.ENAMETOOLONG: "o nome é comprido demais para este sistema",
+        errno.ELOOP: "o caminho dá voltas (um atalho aponta para ele mesmo)",
+        errno.EEXIST: "já existe um arquivo com esse nome",
     }
+    motivo = motivos.get(erro.errno, erro.strerror or str(erro))
+    if (codigo := getattr(erro, "winerror", None)) is not None:
+        motivo, fazer = _no_windows(codigo, erro, motivo, fazer)
     return ErroDoUsuario(
         f"Não consegui gravar em {pasta}.",
-        f"O sistema respondeu: {motivos.get(erro.errno, erro.strerror or str(erro))}. "
+        f"O sistema respondeu: {motivo}. "
         "Nenhum arquivo ficou pela metade: o que não trocou continua como estava.",
         fazer,
     )
+
+
+def _no_windows(codigo: int, erro: OSError, motivo: str, fazer: str) -> tuple[str, str]:
+    # O que lá o mesmo errno pode querer dizer: (motivo, conserto).
+    arquivo = Path(erro.filename2 or erro.filename or "")
+    if codigo in _PRESO and arquivo.is_file():
+        motivo = f"{arquivo.name} está aberto em outro programa, ou é só de leitura"
+        return motivo, f"Feche {arquivo.name} e rode de novo. Ou: {fazer}"
+    if codigo in (123, 267):
+        motivo = 'o Windows não aceita esse nome (sem < > : " | ? * e sem espaço ou ponto no fim)'
+    elif codigo == 206 or (codigo in (2, 3) and len(str(arquivo)) > 240):
+        motivo = f"o caminho tem {len(str(arquivo))} letras, e o Windows para perto de 260"
+    elif codigo in (2, 3) and arquivo.parent.is_dir():
+        motivo = "o Windows protege essa pasta (Segurança do Windows, “acesso controlado a pastas”)"
+    return motivo, fazer

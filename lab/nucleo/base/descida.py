@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from nucleo.base.arquivos import trocar
+
 TENTATIVAS = 5  # quedas seguidas sem um byte novo até desistir
 PAUSA = 0.2  # segundos até o segundo pedido; dobra a cada queda sem byte novo, até 3 s
 _BLOCO = 1 << 22
@@ -86,7 +88,7 @@ def descer(
         for _ in range(1 + continuado):
             insistir(continuar, lambda: tamanho(parcial))
             if tamanho(parcial) == total and confere(parcial):
-                os.replace(parcial, destino)
+                trocar(parcial, destino)
                 return True
             parcial.unlink()
         return False

@@ -130,6 +130,7 @@ _abertos: dict = {}  # {pasta: modelo inteiro}, no processo ao lado
 
 def _acordar(licao: int) -> None:
     threading.Thread(target=_sair_com, args=(licao,), daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # no Windows ele não se herda ignorado
     # Nada do que a biblioteca escrever aparece no meio da lição.
     mudo = os.open(os.devnull, os.O_WRONLY)
     for fluxo in (1, 2):

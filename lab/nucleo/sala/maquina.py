@@ -7,11 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from nucleo.base import caminhos, pacotes
+from nucleo.base import arquivos, caminhos, pacotes
 from nucleo.base.descida import sha256
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import decimal
@@ -36,7 +35,10 @@ def conferir_python() -> Item:
 
 def conferir_pacotes() -> list[Item]:
     """Cada pacote do requirements.txt: a versão instalada e se ela serve."""
-    cura = f'"{sys.executable}" -m pip install -r requirements.txt'
+    # No PowerShell um programa entre aspas não se chama assim: no ambiente do laboratório, sem elas.
+    nosso = Path(sys.prefix).resolve() == (caminhos.RAIZ / ".venv").resolve()
+    quem = "python" if nosso else f'"{sys.executable}"'
+    cura = f"{quem} -m pip install -r requirements.txt"
     itens = []
     for p in pacotes.pedidos():
         if p.versao is None:
@@ -58,9 +60,7 @@ def conferir_pastas() -> list[Item]:
 
 def _conferir_pasta(nome: str, pasta: Path, cura: str) -> Item:
     try:
-        pasta.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=pasta):
-            pass
+        arquivos.experimentar(pasta)
     except OSError as erro:
         return Item(FALTA, f"{nome} não aceita arquivos: {pasta} ({erro.strerror})", cura)
     livre = shutil.disk_usage(pasta).free
