@@ -16,6 +16,7 @@ import importlib.util
 import os
 import platform
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -130,7 +131,9 @@ class Aula:
 
         versoes = {"python": platform.python_version()} | {p: version(p) for p in PACOTES}
         dados = jupyter.argumentos(self.nome) if jupyter.num_kernel() else sys.argv[1:]
-        comando = shlex.join(["python", f"lab/{self.nome}.py", *map(legivel, dados)])
+        # No Windows só as aspas duplas valem nos dois terminais.
+        juntar = subprocess.list2cmdline if os.name == "nt" else shlex.join
+        comando = juntar(["python", f"lab/{self.nome}.py", *map(legivel, dados)])
         quando = time.strftime("%Y-%m-%d %H:%M")
         self.caderno.ficha = {"comando": comando, "quando": quando, "versoes": versoes}
         ditas = [f"{p} {v}" for p, v in versoes.items()]

@@ -105,7 +105,8 @@ def _ecoar(cano, dito: list[str]) -> None:
     nome = pedido or locale.getpreferredencoding(False)
     decodificar = codecs.getincrementaldecoder(nome)(errors="replace").decode
     while pedaco := cano.read1(4096):
-        texto = decodificar(pedaco)
+        # No Windows cada fim de linha é \r\n, e escrevê-lo de novo daria \r\r\n.
+        texto = decodificar(pedaco).replace("\r\n", "\n")
         dito.append(texto)
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.write(texto)
@@ -152,7 +153,7 @@ def _o_que_fazer(nome: str, codigo: int, erro: str) -> list[str]:
     gentil = re.search(r"✗ (?P<que>.+)\n\s+Por quê: .+\n\s+Agora:\s+(?P<agora>.+)", erro)
     if gentil:
         return [gentil["que"], gentil["agora"]]
-    if codigo < 0 or codigo == 137:
+    if codigo < 0 or codigo == 137 or codigo >= 0xC0000000:  # este, no Windows: um NTSTATUS
         faltou = "talvez tenha faltado memória; feche programas e rode de novo"
         return [f"o sistema a encerrou: {faltou}"]
     ultima = erro.splitlines()[-1] if erro else f"código de saída {codigo}"
@@ -262,7 +263,7 @@ def principal() -> int:
     conferir_pasta(caminhos.SAIDAS, outro)
     print(f"Modelo das lições: {modelo[0]} ({modelo[1]})\n", flush=True)
     ambiente = os.environ | {"LAB_MODELO": modelo[0]}
-    if sys.stderr.isatty() and sys.stdout.isatty():
+    if sys.stdout.isatty() and sys.stderr.isatty() and not medir_telas()[1].legacy_windows:
         # O erro passa por aqui, mas continua indo para um terminal: as barras podem aparecer.
         ambiente["TTY_COMPATIBLE"] = "1"
 

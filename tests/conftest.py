@@ -70,7 +70,10 @@ def smollm2():
                 fonte.converter(destino=guardado)
             if not fonte.pasta_convertida().exists():
                 fonte.pasta_convertida().parent.mkdir(parents=True, exist_ok=True)
-                fonte.pasta_convertida().symlink_to(guardado, target_is_directory=True)
+                try:
+                    fonte.pasta_convertida().symlink_to(guardado, target_is_directory=True)
+                except OSError:  # no Windows um atalho pede privilégio; outro nome do arquivo, não
+                    shutil.copytree(guardado, fonte.pasta_convertida(), copy_function=os.link)
     return fontes.abrir("smollm2")
 
 

@@ -1,6 +1,7 @@
 """Os erros na tela: o que houve, por quê, o que digitar agora; e o código de saída de cada um."""
 
 import errno
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -37,8 +38,10 @@ def explicar(erro: BaseException) -> int | None:
         )
         sinais.calar(sys.stdout)
         return 2
-    if isinstance(erro, BrokenPipeError):
-        # Quem lia (head, less) foi embora: não há a quem reclamar.
+    fechado = os.name == "nt" and type(erro) is OSError and erro.errno == errno.EINVAL
+    if isinstance(erro, BrokenPipeError) or (fechado and erro.filename is None):
+        # Quem lia (head, less) foi embora: não há a quem reclamar. (No Windows a escrita num pipe
+        # fechado é um “argumento inválido”.)
         sinais.calar(sys.stdout)
         return 141
     return None
@@ -78,9 +81,10 @@ def com_este_python(texto: str) -> str:
 
     No ambiente do laboratório, visto da raiz, vira .venv/bin/python (ou .venv\\Scripts\\python).
     """
-    atual = Path(sys.executable)
-    if caminhos.RAIZ / ".venv" in atual.parents:
-        nome = str(atual.relative_to(caminhos.RAIZ)).removesuffix(".exe")
+    pasta = Path(sys.executable).parent
+    # Resolvidas: a mesma pasta pode vir por um atalho ou, no Windows, por outra letra de disco.
+    if pasta.parent.resolve() == (caminhos.RAIZ / ".venv").resolve():
+        nome = os.path.join(".venv", pasta.name, Path(sys.executable).name).removesuffix(".exe")
     elif sys.prefix != sys.base_prefix:
         nome = "python"  # um ambiente que quem o ligou chama assim
     else:

@@ -125,11 +125,13 @@ def curto(pasta: Path) -> str:
 
 # Consoles antigos (cp1252, ASCII) não têm tudo; perder um traço é melhor que perder a lição.
 _TROCAS = {
-    "−": "-", "–": "-", "—": "-", "→": "->", "←": "<-", "≈": "~", "≥": ">=", "≤": "<=", "≠": "!=",
+    "−": "-", "–": "-", "—": "-", "―": "-", "→": "->", "←": "<-", "≈": "~", "≥": ">=", "≤": "<=", "≠": "!=",
     "√": "raiz ", "·": ".", "×": "x", "‖": "||", "∞": "inf", "…": "...", "✓": "ok", "✗": "x",
     "“": '"', "”": '"', "‘": "'", "’": "'", "«": '"', "»": '"', "₀": "0", "ᵀ": "^T", "Σ": "soma ",
-    "θ": "theta", "ω": "omega", "λ": "lambda", "γ": "gama", "π": "pi", "Δ": "delta ", "█": "#", "━": "-", "─": "-", "•": "*", "Ġ": "G", "▁": "_",
+    "θ": "theta", "ω": "omega", "λ": "lambda", "γ": "gama", "π": "pi", "Δ": "delta ", "δ": "delta", "ρ": "ro", "σ": "sigma",
+    "±": "+-", "°": " graus", "½": "1/2", "§": "sec. ", "©": "(c)", "↔": "<->", "☑": "[x]", "☐": "[ ]", "█": "#", "━": "-", "─": "-", "•": "*", "Ġ": "G", "▁": "_",
 }  # fmt: skip
+_EXPOENTES = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True))
 
 
 def _trocar(erro):
@@ -138,7 +140,11 @@ def _trocar(erro):
     if not isinstance(erro, UnicodeEncodeError):
         raise erro
     pedaco = ""
-    for c in erro.object[erro.start : erro.end]:
+    for i in range(erro.start, erro.end):
+        c = erro.object[i]
+        if c in _EXPOENTES:  # sem o acento circunflexo, 10⁵ seria 105
+            pedaco += "^" * (erro.object[i - 1 : i] not in _EXPOENTES) + _EXPOENTES[c]
+            continue
         sem_acento = unicodedata.normalize("NFKD", c).encode("ascii", "ignore").decode()
         pedaco += _TROCAS.get(c) or sem_acento or "?"
     return pedaco, erro.end
@@ -149,6 +155,10 @@ def ler_os_acentos() -> None:
 
     O torch nem se importa de uma pasta assim. A codificação da tela continua a que era.
     """
+    # Quem já está em UTF-8 não ganha nada em recomeçar: seria para sempre. No Windows os nomes já são
+    # Unicode, e o execve devolveria o terminal antes de a lição acabar.
+    if sys.flags.utf8_mode or os.name == "nt":
+        return
     try:
         sys.prefix.encode("utf-8")
     except UnicodeEncodeError:

@@ -5,10 +5,10 @@ Escreve-se ao lado, na mesma pasta, e só no fim o provisório toma o lugar do a
 """
 
 import contextlib
+import errno
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,8 +16,13 @@ from pathlib import Path
 from nucleo.base.erros import ErroDoUsuario
 
 OUTRA_PASTA = "Escolha outra pasta:  --saida PASTA"
-PACIENCIA = 2.0  # segundos por um arquivo que o Windows diz estar em uso
 LIBERE = "Libere espaço (ou a permissão) e rode de novo."
+# No Windows, quem está com um arquivo aberto não deixa que o troquem nem que o apaguem. O antivírus
+# o solta logo, e espera-se por ele; o Excel não, e isso se diz.
+ESPERA = 3.0  # segundos
+_PRESO = (5, 32, 33)  # winerror: acesso negado, em uso, trancado
+# Nomes de aparelhos, que o Windows não dá a arquivo nenhum, com qualquer extensão.
+_RESERVADO = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[1-9¹²³])\s*(\..*)?", re.I)
 
 
 def gravar(arquivo: Path, conteudo: bytes, fazer: str = LIBERE) -> Path:
@@ -58,22 +63,6 @@ def gravar_todos(
             raise nao_gravou(arquivo.parent, erro, fazer) from None
 
 
-def trocar(de: Path, para: Path) -> None:
-    """`os.replace`, com paciência: no Windows um antivírus ou um visualizador prende o arquivo por instantes.
-
-    Erros: `OSError`, se depois de `PACIENCIA` segundos ele ainda estiver preso.
-    """
-    desistir = time.monotonic() + PACIENCIA
-    while True:
-        try:
-            return os.replace(de, para)
-        except PermissionError as erro:
-            # 5: acesso negado; 32 e 33: aberto ou trancado por outro. Só o Windows tem esses números.
-            if getattr(erro, "winerror", None) not in (5, 32, 33) or time.monotonic() > desistir:
-                raise
-            time.sleep(0.05)
-
-
 @contextlib.contextmanager
 def ao_lado(destino: Path) -> Iterator[Path]:
     """O caminho provisório para quem escreve por conta própria; no fim do bloco, ele vira `destino`.
@@ -92,24 +81,39 @@ def pasta_ao_lado(destino: Path) -> Iterator[Path]:
     with _provisorio(destino) as provisorio:
         provisorio.mkdir()
         yield provisorio
-        velha = destino.with_name(f".{destino.name}.velha.{os.getpid()}.parcial")
-        if destino.exists():
-            # Sai inteira do lugar, ou fica como está: no Windows um arquivo dela aberto a prende.
-            trocar(destino, velha)
+        with _provisorio(destino, "velha") as velha:
+            # A velha sai inteira do lugar antes de se apagar: presa, ela fica inteira onde está.
+            if destino.exists():
+                trocar(destino, velha)
+            try:
+                trocar(provisorio, destino)
+            except OSError:
+                if velha.exists():
+                    trocar(velha, destino)
+                raise
+
+
+def trocar(de: Path, para: Path) -> None:
+    """`de` toma o lugar de `para`, de uma vez. Erros: `OSError`."""
+    _insistir(os.replace, de, para)
+
+
+def _insistir(fazer: Callable, *nomes: Path) -> None:
+    fim = time.monotonic() + ESPERA
+    while True:
         try:
-            trocar(provisorio, destino)
-        except OSError:
-            if velha.exists():
-                trocar(velha, destino)
-            raise
-        _apagar(velha)
+            return fazer(*nomes)
+        except PermissionError as erro:
+            if getattr(erro, "winerror", None) not in _PRESO or time.monotonic() > fim:
+                raise
+        time.sleep(0.05)
 
 
 @contextlib.contextmanager
-def _provisorio(destino: Path) -> Iterator[Path]:
+def _provisorio(destino: Path, qual: str = "") -> Iterator[Path]:
     # O número do processo no nome: duas janelas ao mesmo tempo não escrevem no mesmo provisório.
     destino.parent.mkdir(parents=True, exist_ok=True)
-    provisorio = destino.with_name(f".{destino.name}.{os.getpid()}.parcial")
+    provisorio = destino.with_name(f".{destino.name}{qual}.{os.getpid()}.parcial")
     try:
         yield provisorio
     finally:
@@ -134,7 +138,8 @@ def _apagar(provisorio: Path) -> None:
 def _tirar(sobras: Iterable[Path]) -> None:
     for sobra in sobras:
         if not sobra.is_dir():
-            sobra.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                _insistir(os.unlink, sobra)
 
 
 def _descer(arquivo: Path) -> None:
@@ -158,19 +163,24 @@ def so_um(
     """
     import filelock
 
-    pasta.mkdir(parents=True, exist_ok=True)
+    # No Windows a trava toma uma pasta proibida por ocupada, e esperaria por ela para sempre.
+    experimentar(pasta)
     trava = filelock.FileLock(pasta / ".trava")
     try:
-        # Um disco de rede que não sabe trancar: segue-se sem trava.
-        with contextlib.suppress(NotImplementedError):
+        try:
             try:
                 trava.acquire(timeout=0)
             except filelock.Timeout:
                 ao_esperar()
                 trava.acquire(timeout=paciencia)
+        except filelock.Timeout:
+            raise Ocupada(str(pasta)) from None
+        except (NotImplementedError, OSError) as erro:
+            # Um disco de rede que não sabe trancar: segue-se sem trava. (No Windows ele responde
+            # “função incorreta” ou “sem suporte”.)
+            if getattr(erro, "winerror", None) not in (1, 50) and isinstance(erro, OSError):
+                raise
         yield
-    except filelock.Timeout:
-        raise Ocupada(str(pasta)) from None
     finally:
         trava.release()
 
@@ -195,31 +205,50 @@ def legivel(texto: str) -> str:
     return letras.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def e_atalho(caminho: Path) -> bool:
+    """True se o caminho é um link simbólico ou, no Windows, uma junção (que `is_symlink` não vê)."""
+    aqui = os.path.join(os.path.realpath(caminho.parent), caminho.name)
+    return Path(os.path.realpath(caminho)) != Path(aqui)
+
+
+def serve_no_windows(nome: str) -> bool:
+    """True se um arquivo ou pasta pode ter este nome no Windows (e, por isso, em toda parte)."""
+    letras = nome.isprintable() and not set(nome) & set('<>:"|?*\\/')
+    # Ele tira pontos e espaços do fim: ".. " viraria "..".
+    return bool(letras and nome and nome[-1] not in ". " and not _RESERVADO.fullmatch(nome))
+
+
+def experimentar(pasta: Path) -> None:
+    """Põe um arquivo na pasta (que nasce, se faltar) e o tira. Erros: `OSError` se ela não aceitar."""
+    # Sem o tempfile: no Windows ele toma a recusa da pasta por um nome repetido, e tenta dez mil.
+    with _provisorio(pasta / "teste") as arquivo:
+        arquivo.touch()
+
+
 def conferir_pasta(pasta: Path, fazer: str = OUTRA_PASTA) -> None:
     """Avisa antes da lição, e não depois de um minuto, que a pasta não aceita arquivos.
 
     Erros: `ErroDoUsuario`.
     """
     try:
-        pasta.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=pasta):
-            pass
+        experimentar(pasta)
     except OSError as erro:
         raise nao_gravou(pasta, erro, fazer) from None
 
 
+# Pelo nome: os números mudam de um sistema para outro.
 _MOTIVOS = {
-    28: "o disco está cheio",
-    27: "o sistema não deixa gravar um arquivo deste tamanho",
-    122: "a sua cota de disco acabou",
-    30: "o disco é só de leitura",
-    13: "a pasta (ou um arquivo dela, talvez aberto em outro programa) não permite escrita",
-    1: "a pasta não permite escrita",
-    20: "um pedaço do caminho é um arquivo, não uma pasta",
-    21: "há uma pasta com o nome de um dos arquivos",
-    36: "o nome é comprido demais para este sistema",
-    40: "o caminho dá voltas (um atalho aponta para ele mesmo)",
-    17: "já existe um arquivo com esse nome",
+    errno.ENOSPC: "o disco está cheio",
+    errno.EFBIG: "o sistema não deixa gravar um arquivo deste tamanho",
+    errno.EDQUOT: "a sua cota de disco acabou",
+    errno.EROFS: "o disco é só de leitura",
+    errno.EACCES: "a pasta (ou um arquivo dela, talvez aberto em outro programa) não permite escrita",
+    errno.EPERM: "a pasta não permite escrita",
+    errno.ENOTDIR: "um pedaço do caminho é um arquivo, não uma pasta",
+    errno.EISDIR: "há uma pasta com o nome de um dos arquivos",
+    errno.ENAMETOOLONG: "o nome é comprido demais para este sistema",
+    errno.ELOOP: "o caminho dá voltas (um atalho aponta para ele mesmo)",
+    errno.EEXIST: "já existe um arquivo com esse nome",
 }
 
 
@@ -231,13 +260,26 @@ def motivo_de(erro: OSError) -> str:
 def nao_gravou(pasta: Path, erro: OSError, fazer: str = OUTRA_PASTA) -> ErroDoUsuario:
     """O erro do sistema ao gravar em `pasta`, dito em português; `fazer` é o conserto."""
     motivo = motivo_de(erro)
-    if getattr(erro, "winerror", None) in (32, 33):
-        # O arquivo de que o Windows fala é o provisório ou o que se ia trocar: o nome que interessa é este.
-        preso = Path(str(erro.filename2 or erro.filename or pasta)).name
-        motivo = f"outro programa está com {preso} aberto; feche-o lá"
+    if (codigo := getattr(erro, "winerror", None)) is not None:
+        motivo, fazer = _no_windows(codigo, erro, motivo, fazer)
     return ErroDoUsuario(
         f"Não consegui gravar em {pasta}.",
         f"O sistema respondeu: {motivo}. "
         "Nenhum arquivo ficou pela metade: o que não trocou continua como estava.",
         fazer,
     )
+
+
+def _no_windows(codigo: int, erro: OSError, motivo: str, fazer: str) -> tuple[str, str]:
+    # O que lá o mesmo errno pode querer dizer: (motivo, conserto).
+    arquivo = Path(erro.filename2 or erro.filename or "")
+    if codigo in _PRESO and arquivo.is_file():
+        motivo = f"{arquivo.name} está aberto em outro programa, ou é só de leitura"
+        return motivo, f"Feche {arquivo.name} e rode de novo. Ou: {fazer}"
+    if codigo in (123, 267):
+        motivo = 'o Windows não aceita esse nome (sem < > : " | ? * e sem espaço ou ponto no fim)'
+    elif codigo == 206 or (codigo in (2, 3) and len(str(arquivo)) > 240):
+        motivo = f"o caminho tem {len(str(arquivo))} letras, e o Windows para perto de 260"
+    elif codigo in (2, 3) and arquivo.parent.is_dir():
+        motivo = "o Windows protege essa pasta (Segurança do Windows, “acesso controlado a pastas”)"
+    return motivo, fazer

@@ -154,7 +154,10 @@ class Caderno:
         try:
             with arquivos.so_um(pasta, _ESPERA):
                 arquivos.varrer(pasta)
-                sobras = _lista_antiga(pasta, self.nome) - set(nomes)
+                # Num disco que não distingue caixa, a Rei.csv de antes é a rei.csv de agora.
+                novos = {n.casefold() for n in nomes}
+                antigos = _lista_antiga(pasta, self.nome)
+                sobras = [s for s in antigos if s.casefold() not in novos]
                 arquivos.gravar_todos(
                     {pasta / nome: conteudo[nome] for nome in nomes},
                     [pasta / s for s in sobras],

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nucleo.base import graficos
+from nucleo.base.arquivos import e_atalho
 from nucleo.base.caderno import Quadro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import contado, porcento
@@ -71,7 +72,7 @@ def pastas_da_turma(pasta: Path) -> list[Path]:
             "Confira o caminho:  python lab/corrigir.py PASTA_DA_TURMA",
         )
     pastas = sorted(
-        (p for p in pasta.glob("[!.]*") if p.is_dir() and not p.is_symlink()),
+        (p for p in pasta.glob("[!.]*") if p.is_dir() and not e_atalho(p)),
         key=lambda p: p.name.casefold(),
     )
     if not pastas or len(pastas) > MAIOR_TURMA:

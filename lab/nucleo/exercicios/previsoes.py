@@ -276,14 +276,22 @@ def _do_diario(pasta: Path, apostila: int) -> Path:
 
 
 def recomecar(pasta: Path, apostila: int) -> Path | None:
-    """Guarda o diário de lado, com a hora no nome, e devolve onde; None se não havia. Nada se apaga."""
+    """Guarda o diário de lado, com a hora no nome, e devolve onde; None se não havia. Nada se apaga.
+
+    Erros: `ErroDoUsuario` se ele estiver preso ou a pasta não aceitar.
+    """
     arquivo = _do_diario(pasta, apostila)
     if not arquivo.exists():
         return None
     hora = time.strftime("%Y%m%d-%H%M%S")
     horas = itertools.chain([hora], (f"{hora}-{n}" for n in itertools.count(2)))
     nomes = (arquivo.with_name(f"{arquivo.stem}.{h}.json") for h in horas)
-    return arquivo.rename(next(p for p in nomes if not p.exists()))
+    guardado = next(p for p in nomes if not p.exists())
+    try:
+        arquivos.trocar(arquivo, guardado)
+    except OSError as erro:
+        raise arquivos.nao_gravou(pasta, erro) from None
+    return guardado
 
 
 def ler_respostas(texto: str) -> dict[str, dict]:

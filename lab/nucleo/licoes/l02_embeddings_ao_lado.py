@@ -135,6 +135,7 @@ def _acordar(licao: int) -> None:
         threading.Thread(target=_sair_com_a_licao, daemon=True).start()
     else:
         morrer_com(licao)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # no Windows ele não se herda ignorado
     # Nada do que a biblioteca escrever aparece no meio da lição.
     mudo = os.open(os.devnull, os.O_WRONLY)
     for fluxo in (1, 2):

@@ -84,14 +84,13 @@ def escrever(origem: Path = APOSTILAS, destino: Path | None = None) -> list[Apos
     fontes = sorted(origem.glob("*.md"))
     paginas = [converter(fonte, [p.name for p in fontes], destino) for fonte in fontes]
     _conferir_ancoras(paginas)
+    novas = {}
     for pagina in paginas:
         sao = {"outras": paginas, "endereco": pagina.endereco, "leitura": pagina.leitura}
         html = esqueleto.pagina_html("apostila.html", **vars(pagina), **sao)
-        arquivos.gravar(destino / pagina.endereco, html.encode("utf-8"), esqueleto.SO_A_PAGINA)
-    if destino.is_dir():
-        for velha in destino.glob("*.html"):
-            if velha.name not in {p.endereco for p in paginas}:
-                velha.unlink(missing_ok=True)
+        novas[destino / pagina.endereco] = html.encode("utf-8")
+    velhas = [v for v in destino.glob("*.html") if v not in novas]
+    arquivos.gravar_todos(novas, velhas, esqueleto.SO_A_PAGINA)
     return paginas
 
 
@@ -288,13 +287,11 @@ def _novo_link(pagina, fonte: Path, irmas: list[str], destino: Path, href: str) 
         return quote(alvo.stem + ".html") + (f"#{ancora}" if ancora else "")
     if not alvo.exists() and not alvo.is_relative_to(caminhos.SAIDAS):
         pagina.avisos.append(f"o link {href} não leva a arquivo nenhum")
-    fim = f"#{ancora}" if ancora else ""
     try:
-        return quote(Path(os.path.relpath(alvo, destino)).as_posix()) + fim
-    except (
-        ValueError
-    ):  # no Windows, uma pasta de saídas noutra unidade (D:) não tem caminho relativo
-        return alvo.as_uri() + fim
+        endereco = quote(Path(os.path.relpath(alvo, destino)).as_posix())
+    except ValueError:  # no Windows, de um disco (C:) a outro (D:) não há caminho relativo
+        endereco = alvo.as_uri()
+    return endereco + (f"#{ancora}" if ancora else "")
 
 
 def _separar_titulo(pagina: Apostila, md, tokens, env) -> None:

@@ -130,9 +130,13 @@ def escutar(endereco: str, porta: int) -> socket.socket:
             raise _endereco_errado(f"Não conheço o endereço {endereco!r}.") from None
         if erro.errno == errno.EADDRNOTAVAIL:
             raise _endereco_errado(f"O endereço {endereco} não é desta máquina.") from None
+        motivos = {
+            errno.EADDRINUSE: "Outro programa já a usa.",
+            errno.EACCES: "Este sistema não a permite a este usuário.",
+        }
         raise ErroDoUsuario(
             f"Não consegui abrir a porta {porta} em {endereco}.",
-            f"Outro programa já a usa, ou este sistema não a permite ({os.strerror(erro.errno)}).",
+            motivos.get(erro.errno, f"O sistema respondeu: {erro.strerror}."),
             f"Escolha outra:  --porta {porta + 1 if 1023 < porta < 65535 else PORTA}",
         ) from None
 

@@ -7,11 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from nucleo.base import caminhos, pacotes
+from nucleo.base import arquivos, caminhos, pacotes
 from nucleo.base.arquivos import motivo_de
 from nucleo.base.descida import sha256
 from nucleo.base.erros import ErroDoUsuario
@@ -59,9 +58,7 @@ def conferir_pastas() -> list[Item]:
 
 def _conferir_pasta(nome: str, pasta: Path, cura: str) -> Item:
     try:
-        pasta.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=pasta):
-            pass
+        arquivos.experimentar(pasta)
     except OSError as erro:
         return Item(FALTA, f"{nome} não aceita arquivos: {pasta} ({motivo_de(erro)})", cura)
     livre = shutil.disk_usage(pasta).free

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from nucleo.base.arquivos import ao_lado
+from nucleo.base.arquivos import ao_lado, e_atalho, serve_no_windows
 from nucleo.base.descida import SEM_LUGAR, sha256, tamanho
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import inteiro, megabytes
@@ -139,8 +139,7 @@ def recusa_do_nome(caminho: str) -> str:
     partes = caminho.split("/")
     if any(p in ("", ".", "..") for p in partes):
         return "sai da pasta do pacote"
-    # O Windows tira pontos e espaços do fim: ".. " viraria "..".
-    if any(set(p) & set('<>:"|?*\\') or not p.isprintable() or p[-1] in ". " for p in partes):
+    if not all(map(serve_no_windows, partes)):
         return "não é aceito pelo Windows"
     extensoes = _EXTENSOES.get(partes[0])
     if len(partes) > 1 and extensoes is None:
@@ -155,8 +154,13 @@ def conferir_nomes(caminhos: Iterable[str]) -> None:
 
     Erros: `ErroDoUsuario` com o nome e o motivo.
     """
+    vistos = set()
     for caminho in caminhos:
-        if motivo := recusa_do_nome(caminho):
+        motivo = recusa_do_nome(caminho)
+        if caminho.casefold() in vistos:
+            motivo = "só difere de outro na caixa das letras, e no Windows seriam o mesmo arquivo"
+        vistos.add(caminho.casefold())
+        if motivo:
             raise ErroDoUsuario(
                 f"Este pacote tem um arquivo que não pode ter: {caminho!r}.",
                 f"O nome {motivo}.",
@@ -275,7 +279,6 @@ def listar(pasta: Path) -> Iterable[str]:
 
     Erros: `ErroDoUsuario` se houver um link simbólico, para onde quer que aponte.
     """
-    juncao = getattr(os.path, "isjunction", lambda _: False)  # no Windows, a partir do 3.12
     for raiz, pastas, arquivos in os.walk(pasta):
         # Na raiz, o que o sistema largou no pen drive não conta; os ._x são do macOS, em toda parte.
         topo = Path(raiz) == pasta
@@ -286,7 +289,7 @@ def listar(pasta: Path) -> Iterable[str]:
         for nome in [*pastas, *(n for n in arquivos if n not in fora)]:
             caminho = os.path.join(raiz, nome)
             relativo = Path(caminho).relative_to(pasta).as_posix()
-            if os.path.islink(caminho) or juncao(caminho):
+            if os.path.islink(caminho) or (nome in pastas and e_atalho(Path(caminho))):
                 raise ErroDoUsuario(
                     f"O pacote tem um atalho (link simbólico): {relativo}.",
                     f"Ele aponta para {os.path.realpath(caminho)}, e um pacote só tem arquivos seus.",
