@@ -2,7 +2,7 @@
 
 | ambiente | onde é testado |
 |---|---|
-| console cp1252 ou ASCII | `test_console_de_poucas_letras`; test_licao_02: `consoles_dificeis` (smollm2) |
+| console cp1252, cp850 ou ASCII | `test_console_de_poucas_letras`; test_licao_02: `consoles_dificeis` (smollm2) |
 | LC_ALL=C (de verdade, sem o UTF-8 do Python) | `test_console_de_poucas_letras[posix]` |
 | os mesmos, com acentos em cada caminho | `test_acentos_em_toda_parte…` |
 | NO_COLOR, terminal burro, num terminal de verdade | `test_terminal_sem_cor` |
@@ -13,6 +13,7 @@
 | um núcleo e 2 GB de memória, lição inteira | test_licao_02: `completa` (smollm2) |
 | Python 3.10 ao mais novo | `test_a_gramatica_e_a_do_python_3_10`, `test_com_cada_python_da_maquina`; o resto à mão |
 | nomes que só diferem na caixa, nomes do Windows | test_estilo: `nomes_servem`; test_licao_02: `num_nucleo`; `palavra_pedida` |
+| o Windows: arquivos presos, nomes, o que lá não existe | test_windows |
 | CRLF nos dados | `test_dados_com_crlf`; .gitattributes pede LF |
 """
 
@@ -54,7 +55,7 @@ def chamar(*partes: str, env: dict, **k):
 
 CONSOLES = {
     "cp1252": ({"PYTHONIOENCODING": "cp1252"}, "cp1252"),
-    "cp850": ({"PYTHONIOENCODING": "cp850"}, "cp850"),  # o Prompt do Windows em português
+    "cp850": ({"PYTHONIOENCODING": "cp850"}, "cp850"),  # o do cmd.exe no Brasil
     "ascii": ({"PYTHONIOENCODING": "ascii"}, "ascii"),
     # Sem as duas bondades do Python, LC_ALL=C é ASCII de verdade, também nos nomes de arquivos.
     "posix": ({"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}, "ascii"),
@@ -62,7 +63,9 @@ CONSOLES = {
 
 
 @pytest.mark.cli
-@pytest.mark.parametrize("console", CONSOLES)
+@pytest.mark.parametrize(
+    "console", [pytest.param(c, marks=[pytest.mark.longo] * (c == "cp850")) for c in CONSOLES]
+)
 def test_console_de_poucas_letras(console, tmp_path):
     mais, codificacao = CONSOLES[console]
     env = limpo(HOME=str(tmp_path), **mais)

@@ -54,10 +54,9 @@ def prender_os_filhos(kernel32=None) -> bool:
     """
     if _presos:
         return True
-    if kernel32 is None:
-        if os.name != "nt":
-            return False
-        kernel32 = ctypes.windll.kernel32
+    kernel32 = kernel32 or getattr(getattr(ctypes, "windll", None), "kernel32", None)
+    if kernel32 is None:  # só o Windows a tem
+        return False
     # Um HANDLE tem 64 bits: sem isto o ctypes o cortaria em 32.
     kernel32.CreateJobObjectW.restype = ctypes.c_void_p
     job = kernel32.CreateJobObjectW(None, None)

@@ -54,7 +54,7 @@ def matar_descendentes(filhos: list[int]) -> None:
         os.killpg(0, signal.SIGKILL)  # sem /proc, o grupo inteiro: este processo também
 
 
-def principal(pai: int, pasta: str, comando: list[str]) -> None:
+def rodar_vigiado(pai: int, pasta: str, comando: list[str]) -> None:
     """Roda o comando e espera por ele. Nunca volta: sai com o código (ou o sinal) dele."""
     prctl = getattr(ctypes.CDLL(None), "prctl", lambda *_: -1)
     prctl(_SUBREAPER, 1, 0, 0, 0)
@@ -100,4 +100,4 @@ def principal(pai: int, pasta: str, comando: list[str]) -> None:
 
 if __name__ == "__main__":
     _python, _isolado, _sem_site, _este, _pai, _pasta, *_comando = sys.orig_argv  # ver `comando`
-    principal(int(_pai), _pasta, _comando)
+    rodar_vigiado(int(_pai), _pasta, _comando)
