@@ -111,7 +111,7 @@ COMANDOS = {
         str(LAB / "corrigir.py"), str(turma_sem_fim(tmp / "turma")), "--apostila", "2", "--sem-previsoes",
     ],
 }  # fmt: skip
-CODIGOS = {"SIGTERM": 143, "SIGHUP": 129, "SIGKILL": -signal.SIGKILL}
+CODIGOS = {"SIGTERM": 143, "SIGHUP": 129, "SIGKILL": -9}
 
 
 def matar_no_meio(tmp_path: Path, qual: str, sinal: str, espera: float) -> tuple[bool, float]:
