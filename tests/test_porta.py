@@ -397,6 +397,8 @@ def test_pasta_so_de_leitura_diz_para_copiar(tmp_path, devolver):  # noqa: F811
     [
         ("WARNING: Retrying (Retry(total=0)) after connection broken\nERROR: No matching distribution found for torch", ("índice de pacotes", "pen drive")),
         ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", ("disco encheu", "Libere espaço")),
+        # Um Python que se conhece, e um computador para o qual não há: um Mac com processador Intel.
+        ("ERROR: No matching distribution found for torch==2.13.0", ("Não há torch para este computador", "Colab")),
         ("ERROR: algo que ninguém previu", ("não se instalaram", "algo que ninguém previu")),
     ],
 )  # fmt: skip

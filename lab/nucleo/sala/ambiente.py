@@ -385,6 +385,12 @@ def _explicar(falha: wheels.PipFalhou) -> ErroDoUsuario:
             f"{falha.motivo}; o laboratório foi visto rodar em {', '.join(pacote.PYTHONS)}.",
             _outro_python(),
         )
+    if "No matching distribution found for torch" in falha.texto:
+        return ErroDoUsuario(
+            f"Não há torch para este computador ({pacote.este_computador().plataforma}).",
+            f"{falha.motivo}; há para Linux, Windows de 64 bits e macOS 14 em diante com processador Apple.",
+            "Use outro computador, ou o navegador: os cadernos rodam no Google Colab.",
+        )
     return ErroDoUsuario(
         "Os pacotes do Python não se instalaram.",
         falha.motivo,
