@@ -302,6 +302,30 @@ def test_sem_ensurepip_diz_o_pacote_do_debian(vazio, monkeypatch):
 
 
 @pytest.mark.unit
+@pytest.mark.skipif(os.name == "nt", reason="o Python de mentira é um script do shell")
+@pytest.mark.parametrize(
+    ("do_ambiente", "deste", "refaz"),
+    [("3.99", True, True), ("3.12", True, False), ("3.99", False, False)],
+)
+def test_ambiente_de_um_python_novo_demais_se_refaz_com_um_que_serve(
+    do_ambiente, deste, refaz, vazio, monkeypatch
+):
+    python = ambiente.python_do_ambiente()
+    python.parent.mkdir(parents=True)
+    (vazio / ".venv" / "pyvenv.cfg").touch()
+    versao = tuple(map(int, do_ambiente.split(".")))
+    codigo = f"import sys; sys.version_info = {versao}; exec(sys.argv[1])"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{codigo}" "$2"\n', "utf-8")
+    python.chmod(0o755)
+    daqui = pacote.este_computador().python
+    monkeypatch.setattr(pacote, "PYTHONS", ("3.12", daqui) if deste else ("3.1",))
+    feitos = []
+    monkeypatch.setattr(ambiente, "_modulo", lambda *partes: feitos.append(partes[1:]))
+    assert ambiente.onde_seguir(True, False, lambda _: None) == python
+    assert feitos == ([("venv", "--clear", str(vazio / ".venv"))] if refaz else [])
+
+
+@pytest.mark.unit
 @pytest.mark.parametrize("tipo", ["arquivo", "pasta de alguém", "atalho partido"])
 def test_um_venv_que_nao_e_nosso_nao_se_apaga(tipo, vazio):
     if tipo == "arquivo":
@@ -373,6 +397,8 @@ def test_pasta_so_de_leitura_diz_para_copiar(tmp_path, devolver):  # noqa: F811
     [
         ("WARNING: Retrying (Retry(total=0)) after connection broken\nERROR: No matching distribution found for torch", ("índice de pacotes", "pen drive")),
         ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", ("disco encheu", "Libere espaço")),
+        # Um Python que se conhece, e um computador para o qual não há: um Mac com processador Intel.
+        ("ERROR: No matching distribution found for torch==2.13.0", ("Não há torch para este computador", "Colab")),
         ("ERROR: algo que ninguém previu", ("não se instalaram", "algo que ninguém previu")),
     ],
 )  # fmt: skip

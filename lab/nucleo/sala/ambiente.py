@@ -68,7 +68,9 @@ def onde_seguir(criar: bool, so_venv: bool, linha: Linha) -> Path | None:
     """
     if dentro() or (tem_tudo() and not so_venv):
         return None
-    if _funciona("pass"):
+    # Num .venv de um Python novo demais nada se instala: se este Python serve, refaz-se com ele.
+    conhecido = f"import sys; assert '%d.%d' % sys.version_info[:2] in {pacote.PYTHONS}"
+    if _funciona(conhecido if pacote.este_computador().python in pacote.PYTHONS else "pass"):
         if not _funciona("import pip") and criar:
             # Interrompida entre o Python e o pip, ou feita pelo uv, que não o põe.
             _modulo(python_do_ambiente(), "ensurepip", "--upgrade")
@@ -381,7 +383,13 @@ def _explicar(falha: wheels.PipFalhou) -> ErroDoUsuario:
         return ErroDoUsuario(
             f"O Python {daqui} é novo demais para o torch que o laboratório usa.",
             f"{falha.motivo}; o laboratório foi visto rodar em {', '.join(pacote.PYTHONS)}.",
-            f"{_outro_python()} (apague antes a pasta .venv)",
+            _outro_python(),
+        )
+    if "No matching distribution found for torch" in falha.texto:
+        return ErroDoUsuario(
+            f"Não há torch para este computador ({pacote.este_computador().plataforma}).",
+            f"{falha.motivo}; há para Linux, Windows de 64 bits e macOS 14 em diante com processador Apple.",
+            "Use outro computador, ou o navegador: os cadernos rodam no Google Colab.",
         )
     return ErroDoUsuario(
         "Os pacotes do Python não se instalaram.",
