@@ -40,9 +40,9 @@ def test_sem_corpus_conta_a_historia_diz_o_que_falta_e_repete_as_tabelas(tmp_pat
         if r["id"].startswith("1_wpe.k"):
             quem.setdefault(r["modelo"], {})[int(r["id"][len("1_wpe.k") :])] = r["valor"]
     em_ordem, controle = quem["letras, em ordem"], quem["letras, embaralhadas"]
-    # Medido, com as sementes 1 e 2: 0,66 e 0,66 contra 0,05 e 0,11. A folga é para outra máquina.
+    # Medido: 0,66 contra 0,05 a 0,2, conforme a semente e a máquina (o treino aumenta o arredondamento).
     assert em_ordem[1] > 0.45 and em_ordem[1] > em_ordem[8]  # e cai com a distância
-    assert abs(controle[1]) < 0.25
+    assert abs(controle[1]) < 0.75 * em_ordem[1]
     assert quem["GPT-2 (medido à parte)"][1] == 0.9988  # data/gpt2_medido
 
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nucleo.base.erros import ErroDoUsuario
+from nucleo.contas import folga
 from nucleo.contas.posicoes import (
     CamadaDeEntrada,
     CodificacaoPosicional,
@@ -76,10 +77,11 @@ def test_disposicao_metades_e_a_do_gptj_e_do_pegasus():
     from transformers.models.pegasus.modeling_pegasus import PegasusSinusoidalPositionalEmbedding
 
     nossa = senoides(128, 32, disposicao="metades")
-    # O GPT-J faz os ângulos em float32: 128 rad × 6e-8 dão até 8e-6.
-    assert (nossa - create_sinusoidal_positions(128, 32)).abs().max() < 1e-5
+    # O GPT-J faz os ângulos em float32; o Pegasus guarda em float32 os de float64.
+    do_gptj = create_sinusoidal_positions(128, 32)
+    assert (nossa - do_gptj).abs().max() <= folga.angulo(128, folga.EPS32)
     pegasus = PegasusSinusoidalPositionalEmbedding(128, 32).create_weight()
-    assert (nossa - pegasus).abs().max() < 1e-6
+    assert (nossa - pegasus).abs().max() <= folga.EPS32
 
 
 def test_disposicao_fairseq_e_outra_convencao_e_nao_erro():
@@ -87,7 +89,7 @@ def test_disposicao_fairseq_e_outra_convencao_e_nao_erro():
 
     fairseq = M2M100SinusoidalPositionalEmbedding.get_embedding(100, 64)
     nossa = senoides(100, 64, disposicao="fairseq")
-    assert (nossa - fairseq).abs().max() < 2e-5  # ângulos em float32
+    assert (nossa - fairseq).abs().max() <= folga.angulo(100, folga.EPS32)
     # E a diferença para a do artigo não é só de ordem: as frequências são outras.
     assert (senoides(100, 64, disposicao="metades") - fairseq).abs().max() > 0.1
 
@@ -103,8 +105,9 @@ def test_frequencias_e_comprimentos_de_onda():
 
 def test_formas_em_float32_a_potencia_direta_e_a_mais_exata():
     erro = {forma: erro_das_frequencias(512, forma) for forma in ("potencia", "exp_log")}
-    # O capítulo afirma o contrário. Ordem de grandeza: 8e-8 contra 6e-7.
-    assert erro["potencia"] < 2e-7
+    # O capítulo afirma o contrário. A potência arredonda em até um eps, e a divisão, em meio; o expoente
+    # (2i/512) é exato. Já exp(log) multiplica o arredondamento por ln 10000.
+    assert erro["potencia"] < 2 * folga.EPS32
     assert erro["exp_log"] > 3 * erro["potencia"]
 
 
@@ -148,7 +151,9 @@ def test_matriz_de_deslocamento_e_de_blocos():
     for i in range(4):
         a = 3 / 10000 ** (2 * i / 8)
         blocos.append([[math.cos(a), math.sin(a)], [-math.sin(a), math.cos(a)]])
-    assert np.abs(matriz_de_deslocamento(3, 8).numpy() - block_diag(*blocos)).max() < 1e-15
+    assert np.abs(matriz_de_deslocamento(3, 8).numpy() - block_diag(*blocos)).max() <= folga.angulo(
+        3
+    )
 
 
 @given(d=dimensoes, pos=posicoes, k=st.integers(0, 5_000))

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from nucleo.base.erros import ErroDoUsuario
+from nucleo.contas import folga
 from nucleo.treino import treinador as tr
 
 pytestmark = pytest.mark.unit
@@ -154,7 +155,8 @@ def test_perda_e_a_do_transformers():
     ids = torch.randint(0, 50, (3, 12), generator=torch.Generator().manual_seed(0))
     deles = modelo(input_ids=ids, labels=ids).loss  # desloca os rótulos por dentro
     nossa = tr.perda(modelo, ids[:, :-1], ids[:, 1:].contiguous())
-    assert nossa.item() == pytest.approx(deles.item(), abs=1e-6)
+    # Uma média de 33 perdas, cada uma um logaritmo de 50 parcelas.
+    assert nossa.item() == pytest.approx(deles.item(), abs=folga.soma(83, 4, folga.EPS32))
 
 
 def test_agenda_sobe_fica_e_desce_ate_zero():
@@ -293,7 +295,7 @@ def test_os_dois_caminhos_somam_o_gradiente_do_autograd(lote):
     valor.backward()
     inteiro = modelo.transformer.wte.weight.grad.numpy()
     assert np.array_equal(tr.gradiente_amarrado(modelo, *lote), inteiro)
-    assert dois.perda == pytest.approx(valor.item(), abs=1e-6)
+    assert dois.perda == pytest.approx(valor.item(), abs=folga.soma(36 + 50, 4, folga.EPS32))
     # Um epsilon de float32 por token do lote (36), sobre números do tamanho dos dois gradientes.
     tamanho = (np.abs(dois.entrada) + np.abs(dois.saida)).max()
     assert np.abs(dois.entrada + dois.saida - inteiro).max() <= 36 * np.finfo("f4").eps * tamanho

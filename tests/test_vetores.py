@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import COM_GENSIM
-from nucleo.contas import vetores
+from nucleo.contas import folga, vetores
 from nucleo.modelos import listas, tokens
 
 pytestmark = pytest.mark.unit
@@ -18,8 +18,9 @@ def normas(tabela_sorteada):
 
 
 def test_normas_iguais_as_da_biblioteca(tabela_sorteada, normas):
-    # float32 com 48 parcelas: o erro relativo fica na casa de 1e-7.
-    np.testing.assert_allclose(normas, np.linalg.norm(tabela_sorteada, axis=1), rtol=1e-6)
+    # Uma soma de 48 parcelas positivas, em float32.
+    deles = np.linalg.norm(tabela_sorteada, axis=1)
+    np.testing.assert_allclose(normas, deles, rtol=folga.soma(48, 1, folga.EPS32))
 
 
 @pytest.mark.parametrize("valor", [np.nan, np.inf, -np.inf])
@@ -53,7 +54,9 @@ def test_cossenos_iguais_aos_do_sklearn(tabela_sorteada, normas):
 
     alvo = tabela_sorteada[5] * 3
     esperado = cosine_similarity(tabela_sorteada, alvo[None])[:, 0]
-    np.testing.assert_allclose(vetores.cossenos(tabela_sorteada, alvo, normas), esperado, atol=1e-6)
+    # Um produto e duas normas, de 48 parcelas cada.
+    nossos = vetores.cossenos(tabela_sorteada, alvo, normas)
+    np.testing.assert_allclose(nossos, esperado, atol=folga.soma(3 * 48, 1, folga.EPS32))
 
 
 def test_linha_e_vetor_nulos_dao_zero_e_nao_nan(tabela_sorteada, normas):
@@ -198,13 +201,14 @@ def test_anisotropia_e_a_media_de_todos_os_pares(tabela_sorteada, normas):
     parte = tabela_sorteada[[i for i in range(400) if i != 10]] + 0.3
     c = cosine_similarity(parte.astype(np.float64))
     esperado = c[np.triu_indices(len(c), 1)].mean()
-    # Somas em float64 dos dois lados, sobre normas float32: 1e-6 cobre com folga.
+    # Somas em float64 dos dois lados, sobre normas float32, de 48 parcelas.
+    erro = folga.soma(48, 1, folga.EPS32)
     assert vetores.anisotropia(parte, vetores.normas_das_linhas(parte)) == pytest.approx(
-        esperado, abs=1e-6
+        esperado, abs=erro
     )
     com_nula = np.vstack([parte, np.zeros((1, 48), np.float32)])
     assert vetores.anisotropia(com_nula, vetores.normas_das_linhas(com_nula)) == pytest.approx(
-        esperado, abs=1e-6
+        esperado, abs=erro
     )
 
 
