@@ -323,6 +323,21 @@ def test_disco_de_rede_que_nao_sabe_trancar(codigo, segue, tmp_path, monkeypatch
     assert bool(dentro) == segue
 
 
+@UNIX
+@pytest.mark.unit
+def test_cache_proibido_nao_monta_pacote_e_se_diz(tmp_path, monkeypatch):
+    from nucleo.sala import montar
+
+    def negar(pasta):
+        raise negado(5, pasta)
+
+    monkeypatch.setenv("LAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(arquivos, "experimentar", negar)
+    with pytest.raises(ErroDoUsuario, match="LAB_CACHE"):
+        montar.montar(tmp_path / "pacote", ["mini"], [], {})
+    assert not (tmp_path / "pacote").exists()
+
+
 @pytest.mark.unit
 @pytest.mark.parametrize(
     ("codigo", "nome", "dito"),
@@ -493,6 +508,17 @@ def test_quem_ja_esta_em_utf8_nao_recomeca_para_sempre(monkeypatch):
         monkeypatch.setattr(tela, "os", os if nome == "posix" else Modulo("os"))
         tela.ler_os_acentos()
     assert len(recomecos) == 1
+
+
+@pytest.mark.unit
+def test_resposta_que_sai_com_1_saiu_e_nao_gastou_o_tempo(monkeypatch):
+    """Sem SIGXCPU, que o Windows não tem, nenhum código de saída se confunde com ele."""
+    from nucleo.exercicios import caixa, registro
+
+    monkeypatch.delattr("signal.SIGXCPU", raising=False)
+    tarefa = registro.por_numero(2, 2)
+    (veredito,) = caixa.Caixa().vereditos([(tarefa, "import os\nos._exit(1)\n")], registro.SEMENTE)
+    assert veredito.engano == "saiu"
 
 
 @pytest.mark.unit

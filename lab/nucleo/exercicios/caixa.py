@@ -317,7 +317,7 @@ class _Sessao:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._processo.wait(1)  # o vigia repete o fim do de dentro: é o que se quer ler
         self._encerrar()
-        if motivo == "saiu" and -self._processo.returncode == getattr(signal, "SIGXCPU", -1):
+        if motivo == "saiu" and -self._processo.returncode == getattr(signal, "SIGXCPU", None):
             motivo = "tempo"
         # O que falta conta como o motivo: mesmo que tudo até ali estivesse certo, não passa.
         ocorridos = [*ocorridos[: len(casos) - 1], Ocorrido(erro=motivo)]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nucleo.base import caminhos
-from nucleo.base.arquivos import ao_lado
+from nucleo.base.arquivos import ao_lado, conferir_pasta
 from nucleo.base.descida import tamanho
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import contado, megabytes
@@ -212,7 +212,7 @@ def montar(
     `ErroDoUsuario` se faltar modelo ou espaço, ou se a pasta não aceitar arquivos.
     """
     conferir_destino(destino)
-    caminhos.cache().mkdir(parents=True, exist_ok=True)
+    conferir_pasta(caminhos.cache(), "Aponte a variável LAB_CACHE para uma pasta sua.")
     with tempfile.TemporaryDirectory(dir=caminhos.cache()) as pasta:
         # Primeiro o que pode faltar: um pacote velho e inteiro não se desfaz por um modelo ausente.
         fontes = [
