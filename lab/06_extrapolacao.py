@@ -57,7 +57,7 @@ from nucleo.licoes import l06_extrapolacao_figuras as fig
 from nucleo.treino import extrapolacao as ex
 from nucleo.treino.ngramas import KneserNey
 
-pasta = Path(aula.args.pesos).expanduser() if aula.args.pesos else ex.PASTA
+pasta = Path(os.path.expanduser(aula.args.pesos)) if aula.args.pesos else ex.PASTA
 sementes = tuple(aula.args.semente or (ex.SEMENTES[:1] if aula.args.rapido else ex.SEMENTES))
 m, TREINO, LONGO = ex.MEDIDAS, ex.MEDIDAS.treino, ex.COMPRIMENTOS[-1]
 

@@ -43,13 +43,14 @@ def opcoes(p):
 
 aula = Aula("corrigir", __doc__, SECOES, opcoes)
 
+import os
 import secrets
 from pathlib import Path
 
 from nucleo.exercicios import caixa, correcao
 from nucleo.exercicios.bancada import Bancada
 
-pastas = correcao.pastas_da_turma(Path(aula.args.turma).expanduser())
+pastas = correcao.pastas_da_turma(Path(os.path.expanduser(aula.args.turma)))
 apostilas = [aula.args.apostila] if aula.args.apostila else exercicios.apostilas()
 
 # Casos novos a cada correção: quem decorou as respostas de casa não passa.

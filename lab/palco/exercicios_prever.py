@@ -1,6 +1,7 @@
 """Preveja antes de rodar: pergunta, tranca a previsão com a hora, mede, e só então mostra."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -181,7 +182,9 @@ def rever(perguntas, diario: Diario, apostila: int) -> int:
 def _ler_arquivo(caminho: str, perguntas) -> dict[str, str]:
     """{id: texto} do arquivo de --respostas, com tudo entendido antes de começar."""
     try:
-        lidas = previsoes.ler_respostas(Path(caminho).expanduser().read_text(encoding="utf-8-sig"))
+        lidas = previsoes.ler_respostas(
+            Path(os.path.expanduser(caminho)).read_text(encoding="utf-8-sig")
+        )
     except (OSError, ValueError) as erro:
         raise ErroDoUsuario(
             f"Não consegui ler as respostas em {caminho}.",

@@ -40,7 +40,7 @@ def _opcoes(apostila: int, doc: str) -> argparse.Namespace:
 def _rodar(args: argparse.Namespace, apostila: int) -> int:
     from nucleo.exercicios import registro
 
-    pasta = Path(args.saida).expanduser() if args.saida else registro.RESPOSTAS
+    pasta = Path(os.path.expanduser(args.saida)) if args.saida else registro.RESPOSTAS
     from palco import exercicios_escrever, exercicios_prever
 
     if args.implementar:

@@ -140,7 +140,8 @@ def pasta_de(texto: str) -> Path:
             "O caminho veio vazio.",
             "Escreva o caminho depois da opção, por exemplo:  --pacote pacote",
         )
-    return Path(os.path.expanduser(texto))
+    # No Windows, "E:\" entre aspas chega como E:" : a barra protegeu a aspa.
+    return Path(os.path.expanduser(texto.removesuffix('"')))
 
 
 # %% Montar o pacote: o que vai, quanto pesa, e só então a cópia

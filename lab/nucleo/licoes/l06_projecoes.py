@@ -3,6 +3,7 @@ controles e o veredito."""
 
 import itertools
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -66,7 +67,7 @@ def grupos_do_arquivo(caminho: str) -> dict[str, list[str]]:
 
     Erros: `ErroDoUsuario` se faltar, não for JSON, ou não tiver essa forma.
     """
-    arquivo = Path(caminho).expanduser()
+    arquivo = Path(os.path.expanduser(caminho))
     exemplo = 'Escreva assim:  {"animais": ["dog", "cat"], "cores": ["red", "blue"]}'
     try:
         lido = json.loads(arquivo.read_text(encoding="utf-8-sig"))
