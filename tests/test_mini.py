@@ -100,8 +100,12 @@ def test_as_fotos_vao_do_nascimento_ao_modelo_que_esta_aqui(aberto):
     nascida = tr.cosseno_por_defasagem(fotos[0]["wpe"], (1, 2, 4, 8, 16, 32, 64))
     assert np.abs(nascida).max() < 0.1
     # A semente refaz o nascimento: a foto do passo 0 não foi inventada.
-    refeita = mini.recem_nascido().transformer.wpe.weight.detach().numpy().astype(np.float16)
-    assert np.array_equal(fotos[0]["wpe"], refeita.astype(np.float32))
+    # (O sorteio passa por logaritmos, que cada processador arredonda a seu modo: em float16, o da foto, isso
+    # troca um número ou outro pelo vizinho dele, a 2⁻¹⁰ do seu tamanho.)
+    refeita = mini.recem_nascido().transformer.wpe.weight.detach().numpy()
+    assert (np.abs(fotos[0]["wpe"] - refeita) <= 2.0**-10 * np.abs(refeita) + 2.0**-24).all()
+    iguais = fotos[0]["wpe"] == refeita.astype(np.float16).astype(np.float32)
+    assert iguais.mean() > 0.99
 
 
 def test_o_leiame_e_o_que_foi_medido(medido):
