@@ -44,9 +44,11 @@ caminhos.SAIDAS = CASA / "outputs"
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
-# Quem nos chamou pode ignorar o Ctrl-C (um `nohup`, um `&`), e os filhos herdariam isso.
+# Quem nos chamou pode ignorar o Ctrl-C ou o terminal que fecha (um `&`, um `nohup`), e os filhos herdariam.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if os.name != "nt" and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Nos outros Pythons, faltar é falha: o requirements-dev.txt o pede.
 COM_GENSIM = pytest.mark.skipif(
