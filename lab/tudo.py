@@ -76,7 +76,10 @@ def rodar(licao: Path, ambiente: dict) -> Execucao:
     escuta = threading.Thread(target=_ecoar, args=(processo.stderr, dito), daemon=True)
     escuta.start()
     try:
-        codigo = processo.wait()
+        codigo = None
+        while codigo is None:  # aos poucos: quem espera sem hora pode não ouvir o Ctrl-C
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                codigo = processo.wait(0.2)
     except KeyboardInterrupt as fim:
         if isinstance(fim, sinais.Encerrado):
             _despedir(processo, 0.0, 1.0)  # quem pede assim não espera: nem tela, nem página

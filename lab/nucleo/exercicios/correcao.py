@@ -5,7 +5,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -182,7 +182,11 @@ def corrigir_turma(
 
     equipe = ThreadPoolExecutor(os.cpu_count())
     try:
-        return list(equipe.map(uma, pastas))
+        feitas = [equipe.submit(uma, p) for p in pastas]
+        # Aos poucos: o sistema pode entregar o Ctrl-C a outra thread, e quem espera sem hora não o ouve.
+        while wait(feitas, timeout=0.2).not_done:
+            pass
+        return [f.result() for f in feitas]
     except KeyboardInterrupt:
         # Quem ainda não começou não começa, e quem está rodando para agora.
         equipe.shutdown(wait=False, cancel_futures=True)

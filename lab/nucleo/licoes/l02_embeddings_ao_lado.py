@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import wait
 
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.processos import morrer_com
@@ -92,6 +93,9 @@ class Pedido:
     def _esperar(self):
         if self._futuro is not None:
             try:
+                # Aos poucos: quem espera sem hora pode não ouvir o Ctrl-C.
+                while wait([self._futuro], timeout=0.2).not_done:
+                    pass
                 return self._futuro.result()
             except ErroDoUsuario:
                 raise
