@@ -50,6 +50,15 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 if os.name != "nt" and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+_SINAIS = {s: signal.getsignal(s) for s in (*PEDIDOS, signal.SIGINT)}
+
+
+def pytest_runtest_teardown():
+    """Um programa que roda aqui dentro acaba sem ouvir o Ctrl-C, e os filhos dos outros testes herdariam."""
+    for sinal, antes in _SINAIS.items():
+        signal.signal(sinal, antes)
+
+
 # Nos outros Pythons, faltar é falha: o requirements-dev.txt o pede.
 COM_GENSIM = pytest.mark.skipif(
     sys.version_info >= (3, 14) and not importlib.util.find_spec("gensim"),
