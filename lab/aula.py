@@ -61,7 +61,7 @@ class Aula:
     ):
         doc = jupyter.docstring(nome, doc)
         if jupyter.num_kernel():
-            jupyter.ligar()
+            jupyter.ligar(("rich", "matplotlib", *PACOTES))
             if antes := Aula._vivas.pop(nome, None):
                 antes._encerrar()  # a primeira célula rodou de novo: o processo ao lado da outra vez sai
             Aula._vivas[nome] = self

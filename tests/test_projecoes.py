@@ -208,9 +208,9 @@ def test_vetores_repetidos_passam_por_tudo(sorteio):
 def test_pacote_que_falta_e_dito_pelo_nome_dele():
     from palco import erros
 
-    erro = erros._falta_pacote(ModuleNotFoundError(name="sklearn.manifold"))
+    erro = erros.falta_pacote("sklearn.manifold")
     assert "scikit-learn" in erro.o_que
-    assert "bokeh" in erros._falta_pacote(ModuleNotFoundError(name="bokeh")).o_que
+    assert "bokeh" in erros.falta_pacote("bokeh").o_que
 
 
 @pytest.mark.unit

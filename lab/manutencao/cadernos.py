@@ -10,6 +10,7 @@ Como rodar:    python lab/manutencao/cadernos.py
 """
 
 import ast
+import importlib.util
 import json
 import re
 import subprocess
@@ -28,7 +29,8 @@ from palco.opcoes import Analisador
 LAB = caminhos.RAIZ / "lab"
 FORA = ("00_preparar", "exercicios")  # perguntam e instalam: são do terminal
 PRIMEIRA = """\
-opcoes = {opcoes}  # como na linha de comando; por exemplo: "--palavra dog --top 5"
+# Como na linha de comando; por exemplo: "--palavra dog --top 5". Mudou? Rode de novo daqui para baixo.
+opcoes = {opcoes}
 
 # O laboratório, onde este caderno estiver: dentro dele, ou buscado agora (no Colab).
 import os, shlex, subprocess, sys
@@ -39,8 +41,13 @@ acima = [Path.cwd(), *Path.cwd().parents, Path.cwd() / "laboratorio"]
 raiz = next((p for p in acima if (p / "lab" / "aula.py").is_file()), None)
 if raiz is None and endereco:
     raiz = Path.cwd() / "laboratorio"
-    subprocess.run(["git", "clone", "--quiet", "--depth", "1", endereco, str(raiz)], check=True)
-assert raiz, "Não achei o laboratório: abra este caderno de dentro da pasta dele, ou diga acima o endereço."
+    subprocess.run(["git", "clone", "--quiet", "--depth", "1", endereco, str(raiz)])
+if raiz is None or not raiz.is_dir():
+
+    class Faltou(Exception):
+        _render_traceback_ = lambda erro: [f"✗ {{erro}}"]  # só a frase, sem o rastro
+
+    raise Faltou("Não achei o laboratório: abra este caderno na pasta dele, ou mude o endereço acima.")
 os.chdir(raiz)
 sys.path[:0] = [p for p in [str(raiz / "lab")] if p not in sys.path]
 from nucleo.base import pacotes
@@ -112,7 +119,7 @@ def separar(fontes: list[str]) -> tuple[list[str], str]:
                 precisa |= _nomes(no, ast.Load)
         comuns += [linhas[n] for n in sorted(saem)]
         prontas.append("\n".join(x for n, x in enumerate(linhas) if n not in saem).strip("\n"))
-    return prontas, "\n".join(comuns)
+    return prontas, re.sub(r"\n(?=def |class )", "\n\n\n", "\n".join(comuns))
 
 
 def _cabecalho(doc: str) -> str:
@@ -175,6 +182,12 @@ def principal() -> int:
     elif not endereco and sys.stdin.isatty():
         endereco = endereco_publico(
             input("De onde o Colab clona (Enter: de lugar nenhum)? ").strip()
+        )
+    if faltam := [p for p in ("jupytext", "nbformat") if importlib.util.find_spec(p) is None]:
+        raise ErroDoUsuario(
+            f"Falta o {faltam[0]}, que faz os cadernos.",
+            "Ele é de quem cuida do laboratório, e as lições não o usam.",
+            "Instale:  python -m pip install -r requirements-dev.txt",
         )
     import nbformat
 

@@ -17,7 +17,7 @@ from palco.tela import ler_os_acentos, preparar_fluxos
 def explicar(erro: BaseException) -> int | None:
     """Mostra o erro que não é defeito nosso e devolve o código de saída; None se for defeito."""
     if isinstance(erro, ModuleNotFoundError):
-        erro = _falta_pacote(erro) or erro
+        erro = falta_pacote(erro.name or "") or erro
     if isinstance(erro, ErroDoUsuario):
         mostrar_erro(erro)
         return 2
@@ -47,10 +47,13 @@ def explicar(erro: BaseException) -> int | None:
     return None
 
 
-def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
-    # Só os pacotes que nós pedimos: um módulo nosso que sumiu é defeito, com traceback.
+def falta_pacote(modulo: str) -> ErroDoUsuario | None:
+    """O erro que diz como ter o `modulo`; None se não é de um pacote que nós pedimos.
+
+    (Um módulo nosso que sumiu é defeito, com traceback.)
+    """
     pedidos = (caminhos.RAIZ / "requirements.txt").read_text(encoding="utf-8").replace("_", "-")
-    raiz = (erro.name or "").split(".")[0]
+    raiz = modulo.split(".")[0]
     # O módulo e o pacote têm nomes diferentes.
     nomes = {"sklearn": "scikit-learn", "markdown_it": "markdown-it-py"}
     raiz = nomes.get(raiz, raiz.replace("_", "-"))
@@ -71,9 +74,13 @@ def _falta_pacote(erro: ModuleNotFoundError) -> ErroDoUsuario | None:
 def mostrar_erro(erro: ErroDoUsuario) -> None:
     """As três partes do erro em stderr: o que houve, por quê, o que digitar agora."""
     preparar_fluxos()
+    sys.stderr.write(f"\n{em_texto(erro)}\n")
+
+
+def em_texto(erro: ErroDoUsuario) -> str:
+    """As três partes do erro, uma por linha."""
     fazer = com_este_python(erro.o_que_fazer)
-    texto = f"\n✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {fazer}\n"
-    sys.stderr.write(legivel(texto))
+    return legivel(f"✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {fazer}")
 
 
 def com_este_python(texto: str) -> str:

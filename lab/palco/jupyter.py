@@ -5,8 +5,10 @@ As lições são as mesmas; o que muda é onde a tela aparece. Uma célula pode 
 
 import ast
 import html
+import importlib.util
 import re
 import sys
+import warnings
 from pathlib import Path
 
 from nucleo.base import caminhos
@@ -39,16 +41,18 @@ def docstring(nome: str, doc: str | None) -> str:
     return ast.get_docstring(ast.parse(script.read_text(encoding="utf-8")), clean=False) or nome
 
 
-def ligar() -> None:
-    """Um `ErroDoUsuario` numa célula vira a mensagem de sempre, em vez do rastro."""
-    from IPython import get_ipython
+def ligar(pacotes: tuple[str, ...] = ()) -> None:
+    """Prepara o kernel; um `ErroDoUsuario` se ele não for o Python que tem os `pacotes`."""
+    from palco import erros
 
-    from palco.erros import mostrar_erro
-
-    if kernel := get_ipython():
-        kernel.set_custom_exc(
-            (ErroDoUsuario,), lambda _eu, _tipo, erro, _rastro, **_: mostrar_erro(erro)
-        )
+    # O IPython mostra isto no lugar do rastro, e o “rodar tudo” para aqui: sem a célula que errou,
+    # as seguintes só diriam que falta um nome.
+    ErroDoUsuario._render_traceback_ = lambda erro: [erros.em_texto(erro)]
+    # Sem o ipywidgets o tqdm reclama, em vermelho, de uma barra que ninguém pediu.
+    warnings.filterwarnings("ignore", message="IProgress not found")
+    for nome in pacotes:
+        if importlib.util.find_spec(nome) is None:
+            raise erros.falta_pacote(nome)
 
 
 def _mostrar(marcado: str, texto: str) -> None:
