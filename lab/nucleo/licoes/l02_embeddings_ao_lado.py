@@ -151,7 +151,8 @@ def _acordar(licao: int) -> None:
 
 
 def _sair_com_a_licao() -> None:
-    multiprocessing.parent_process().join()
+    with contextlib.suppress(Exception):  # o cano já fechou: ela já se foi
+        multiprocessing.parent_process().join()
     os._exit(1)
 
 

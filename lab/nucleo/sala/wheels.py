@@ -211,10 +211,12 @@ def ja_veio(w: Wheel, arquivo: Path) -> bool:
 def instalar(
     pasta: Path,
     lista: Iterable[Wheel] = (),
-    requisitos: Iterable[str] = ("-r", str(REQUISITOS)),
+    requisitos: Iterable[str] = (),
     progresso: Progresso = lambda *_: None,
 ) -> None:
     """Instala neste Python o que os `requisitos` pedem só com os wheels de `pasta`, sem rede.
+
+    `requisitos` são opções do pip; vazio vale o requirements.txt.
 
     Os da `lista` que já são arquivos desta máquina (`file:`) valem de onde estão. Erros: `PipFalhou`.
     """
@@ -231,6 +233,7 @@ def instalar(
     def contar() -> None:
         progresso("instalando", min(len(instalados()) - len(antes), total), max(total, 1))
 
+    requisitos = requisitos or ("-r", str(REQUISITOS))
     rodar_pip("install", "--quiet", *fontes, *requisitos, enquanto=contar)
 
 
