@@ -122,9 +122,12 @@ class Aula:
         analisador.add_argument("--codigo", **liga, help="mostra as linhas que acabaram de rodar")
         if opcoes:
             opcoes(analisador)
-        return analisador.parse_args(
-            jupyter.argumentos(self.nome) if jupyter.num_kernel() else None
-        )
+        if not jupyter.num_kernel():
+            return analisador.parse_args()
+        try:
+            return analisador.parse_args(jupyter.argumentos(self.nome))
+        except SystemExit:
+            raise jupyter.SoAAjuda from None
 
     def _cabecalho(self, titulo: str) -> None:
         from importlib.metadata import version

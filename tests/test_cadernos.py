@@ -145,6 +145,22 @@ def test_um_engano_na_celula_e_uma_mensagem(tmp_path):
         assert len(erro.traceback) == 1 and "Por quê:" in por_que and "Agora:" in agora
 
 
+def test_a_ajuda_num_kernel_nao_e_um_erro(monkeypatch, capsys):
+    from aula import Aula
+    from palco import jupyter
+
+    monkeypatch.setattr(sys, "argv", ["02_nada.py", "--help"])
+    monkeypatch.setattr(jupyter, "num_kernel", lambda: True)
+    # Sem o kernel de verdade, o que a Aula guarda por processo volta ao que era.
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(Aula, "_vivas", {})
+    with pytest.raises(jupyter.SoAAjuda) as fim:
+        Aula("02_nada", "Título.", {1: "Um"})
+    assert "uso: 02_nada.py" in capsys.readouterr().out
+    (frase,) = fim.value._render_traceback_()
+    assert "--help" in frase and fim.value.__suppress_context__
+
+
 @pytest.mark.longo
 def test_run_leva_as_opcoes(tmp_path):
     caderno = nbformat.v4.new_notebook(

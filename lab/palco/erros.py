@@ -83,6 +83,11 @@ def em_texto(erro: ErroDoUsuario) -> str:
     return legivel(f"✗ {erro.o_que}\n  Por quê: {erro.por_que}\n  Agora:   {fazer}")
 
 
+# Num caderno, e no %run do IPython, é isto que aparece no lugar do rastro; o “rodar tudo” para na célula
+# que errou, porque as seguintes só diriam que falta um nome.
+ErroDoUsuario._render_traceback_ = lambda erro: [em_texto(erro)]
+
+
 def com_este_python(texto: str) -> str:
     """Troca o "python" dos comandos pelo que está rodando: o que se copia da tela funciona.
 

@@ -12,7 +12,6 @@ import warnings
 from pathlib import Path
 
 from nucleo.base import caminhos
-from nucleo.base.erros import ErroDoUsuario
 
 # As cores são as do caderno, claro ou escuro: só o traço é nosso.
 _ESTILO = "border-collapse:collapse;margin:.6em 0"
@@ -33,6 +32,13 @@ def argumentos(nome: str) -> list[str]:
     return sys.argv[1:] if Path(sys.argv[0]).name == f"{nome}.py" else []
 
 
+class SoAAjuda(Exception):
+    """O --help de uma lição num kernel: sair não é possível, e o resto das células não tem o que fazer."""
+
+    def _render_traceback_(self) -> list[str]:
+        return ["Era só a ajuda: tire o --help da primeira célula e rode de novo."]
+
+
 def docstring(nome: str, doc: str | None) -> str:
     """A da lição: célula a célula o `__doc__` é do kernel, e o que vale está no script."""
     script = caminhos.RAIZ / "lab" / f"{nome}.py"
@@ -45,9 +51,6 @@ def ligar(pacotes: tuple[str, ...] = ()) -> None:
     """Prepara o kernel; um `ErroDoUsuario` se ele não for o Python que tem os `pacotes`."""
     from palco import erros
 
-    # O IPython mostra isto no lugar do rastro, e o “rodar tudo” para aqui: sem a célula que errou,
-    # as seguintes só diriam que falta um nome.
-    ErroDoUsuario._render_traceback_ = lambda erro: [erros.em_texto(erro)]
     # Sem o ipywidgets o tqdm reclama, em vermelho, de uma barra que ninguém pediu.
     warnings.filterwarnings("ignore", message="IProgress not found")
     for nome in pacotes:
