@@ -60,7 +60,7 @@ LICOES = {
 # nas do meio a 99 lê a referência.
 SO_NOS_EXTREMOS = ("06_extrapolacao",)
 COM_RAPIDO = ("02_treino", "06_posicoes", "06_extrapolacao")
-# O que muda de uma vez para outra na mesma máquina: o gradiente, que soma na ordem em que a memória caiu.
+# O que já se viu mudar de uma vez para outra na mesma máquina: a soma dos dois gradientes.
 VARIAM, VEZES = ("02_treino", "--secao", "2"), 10
 METADE = 0.5  # do que a tolerância dá, gasta-se no máximo isto
 
