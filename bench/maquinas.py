@@ -47,17 +47,20 @@ MAQUINAS = {
 }
 
 # De cada lição, os modelos. Com None ela escolhe sozinha (a 06_posicoes abre o smollm2 e o mini), ou
-# não usa nenhum. As últimas pesam quase tudo: uma vez por máquina basta.
+# não usa nenhum. As que mais demoram vêm antes: no fim, ninguém espera por uma só.
 LICOES = {
-    "02_embeddings": ("mini", "smollm2"),
-    "02_contexto": ("mini", "smollm2"),
+    "06_extrapolacao": (None,),
     "06_projecoes": ("mini", "smollm2"),
     "02_treino": (None,),
     "06_posicoes": (None,),
-    "06_extrapolacao": (None,),
+    "02_contexto": ("mini", "smollm2"),
+    "02_embeddings": ("mini", "smollm2"),
 }
+# Sem instruções largas esta leva minutos: roda só na primeira máquina e na última, que são os extremos, e
+# nas do meio a 99 lê a referência.
+SO_NOS_EXTREMOS = ("06_extrapolacao",)
 COM_RAPIDO = ("02_treino", "06_posicoes", "06_extrapolacao")
-# O que muda de uma vez para outra na mesma máquina: o gradiente, que soma na ordem em que a memória caiu.
+# O que já se viu mudar de uma vez para outra na mesma máquina: a soma dos dois gradientes.
 VARIAM, VEZES = ("02_treino", "--secao", "2"), 10
 METADE = 0.5  # do que a tolerância dá, gasta-se no máximo isto
 
@@ -65,7 +68,8 @@ METADE = 0.5  # do que a tolerância dá, gasta-se no máximo isto
 def medir(rapido: bool = False) -> Assunto:
     """Todas as lições em todas as máquinas, e a 99 por último; com `rapido`, só as duas pontas e o mini."""
     nomes = list(MAQUINAS)
-    escolhidas = [nomes[0], nomes[-1]] if rapido else nomes
+    extremos = [nomes[0], nomes[-1]]
+    escolhidas = extremos if rapido else nomes
     modelos = ("mini",) if rapido else ("mini", "smollm2")
     vezes = 2 if rapido else VEZES
     with tempfile.TemporaryDirectory() as temporaria:
@@ -80,7 +84,7 @@ def medir(rapido: bool = False) -> Assunto:
             for licao, dela in LICOES.items()
             for modelo in dela
             if modelo in (None, *modelos)
-            for maquina in escolhidas
+            for maquina in (extremos if licao in SO_NOS_EXTREMOS else escolhidas)
         ]
         licoes += [(m, None, list(VARIAM), f"vez {n}") for m in escolhidas for n in range(vezes)]
         feitas = _rodar(casa, licoes)
