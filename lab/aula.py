@@ -6,8 +6,9 @@
         aula.tabela("id", "título", {"coluna": formato}, linhas)
     aula.terminar()
 
-Um `ErroDoUsuario` vira uma mensagem e código de saída 2; Ctrl-C sai com 130 (e um SIGTERM ou um
-terminal que se fecha, com 143 e 129) sem estragar as saídas anteriores; qualquer outra exceção é defeito e mostra o traceback.
+Um `ErroDoUsuario` vira uma mensagem e código de saída 2; Ctrl-C sai com 130 (um SIGTERM, com 143, e um
+terminal que se fecha, com 129) sem estragar as saídas anteriores; qualquer outra exceção é defeito e
+mostra o traceback.
 """
 
 import argparse
@@ -85,8 +86,7 @@ class Aula:
         self.caderno = Caderno(nome, titulo, vivo=jupyter.num_kernel())
         self._secao, self._modelo = None, "—"
         self._mostrada = None  # a última seção cuja célula --codigo mostrou
-        self.conferencias: list[Conferencia] = []
-        self._onde: dict[int, int | str | None] = {}  # de que seção é cada conferência
+        self._conferidas: dict[int | str | None, list[Conferencia]] = {}  # as de cada seção
         # Uma execução de poucas seções não apaga o relatório inteiro: tem a sua própria pasta.
         padrao = caminhos.SAIDAS / nome / ("parcial" if self.args.secao else "")
         escolhida = self.args.saida and os.path.expanduser(self.args.saida)
@@ -226,7 +226,7 @@ class Aula:
         if jupyter.num_kernel():
             # A célula pode estar rodando outra vez: vale a última. O título é o do caderno.
             self.caderno.recomecar(numero, f"## {numero} · ")
-            self.conferencias = [c for c in self.conferencias if self._onde.get(id(c)) != numero]
+            self._conferidas.pop(numero, None)
             self.caderno.blocos.append(f"## {numero} · {self.secoes[numero]}")
             return True
         self._console.print()
@@ -334,8 +334,7 @@ class Aula:
         return self._anotar(id_, linhas)
 
     def _anotar(self, id_: str, linhas: list[Conferencia]) -> bool:
-        self.conferencias += linhas
-        self._onde |= {id(c): self._secao for c in linhas}
+        self._conferidas.setdefault(self._secao, []).extend(linhas)
         for i, c in enumerate(linhas):
             self.resultado(
                 f"{id_}.{i + 1}", c.medido, "", o_que=c.nome, esperado=c.esperado,
@@ -408,11 +407,12 @@ class Aula:
     def terminar(self) -> None:
         """Grava as saídas e mostra o resumo: onde estão, quantas conferências, quanto tempo."""
         self._encerrar()
-        falhas = [c for c in self.conferencias if not c.confere]
+        conferidas = [c for da_secao in self._conferidas.values() for c in da_secao]
+        falhas = [c for c in conferidas if not c.confere]
         segundos = time.perf_counter() - self._inicio
         self.caderno.ficha |= {
             "segundos": round(segundos, 1),
-            "conferencias": len(self.conferencias),
+            "conferencias": len(conferidas),
             "nao_conferem": [c.nome for c in falhas],
         }
         arquivos = self.caderno.gravar(self.pasta)
@@ -420,7 +420,7 @@ class Aula:
         tabelas = sum(a.suffix == ".csv" for a in arquivos)
         self._console.print()
         self._console.rule("[bold]Pronto[/]", align="left")
-        if total := len(self.conferencias):
+        if total := len(conferidas):
             feitas = f"Contas conferidas: {total - len(falhas)} de {total}."
             self._console.print(feitas, highlight=False)
         for c in falhas:

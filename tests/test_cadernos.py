@@ -109,26 +109,26 @@ def test_cada_caderno_inteiro_duas_vezes_e_fora_de_ordem(nome, tmp_path):
             assert "site-packages" not in json.dumps(saidas)
 
 
-def figura_e_tabela_de(nome: str, secao: int, tmp_path, modelo: str) -> None:
+def uma_secao(nome: str, secao: int | str, tmp_path, modelo: str) -> dict:
+    """O resultado.json de uma seção só, rodada célula a célula, com figuras e tabelas contadas."""
     with aberto(nome, tmp_path, f"--secao {secao}", modelo) as k:
         for n in range(len(k.celulas)):
             k.rodar(n)
         todas = [s for c in k.celulas for s in c.outputs]
         conferir_a_pasta(tmp_path / nome / "parcial", todas)
-        quem = json.loads((tmp_path / nome / "parcial" / "resultado.json").read_text("utf-8"))
-        assert f"--secao {secao}" in quem["comando"]
-        assert quem.get("modelo", {"nome": modelo})["nome"] == modelo  # há seções sem modelo
+    return json.loads((tmp_path / nome / "parcial" / "resultado.json").read_text("utf-8"))
 
 
 @pytest.mark.mini
 def test_uma_secao_com_figura_e_tabela_na_celula(tmp_path):
-    figura_e_tabela_de("06_posicoes", "6.4", tmp_path, "mini")
+    assert "--secao 6.4" in uma_secao("06_posicoes", "6.4", tmp_path, "mini")["comando"]
 
 
 @pytest.mark.longo
 @pytest.mark.smollm2
 def test_no_smollm2(tmp_path, smollm2):
-    figura_e_tabela_de("02_embeddings", 2, tmp_path, "smollm2")
+    feito = uma_secao("02_embeddings", 2, tmp_path, "smollm2")
+    assert feito["modelo"]["nome"] == "smollm2" and "--secao 2" in feito["comando"]
 
 
 @pytest.mark.longo

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import LAB, RAIZ, erro_gentil, sem_poderes
+from conftest import LAB, RAIZ, erro_gentil, rodar_dentro, sem_poderes
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.sala import ambiente, pacote, wheels
 from nucleo.sala.maquina import AVISO
@@ -498,6 +498,30 @@ def test_disco_cheio_no_meio_dos_wheels(vazio, monkeypatch):
     monkeypatch.setattr(ambiente, "_pela_metade", lambda: [])
     with pytest.raises(ErroDoUsuario, match="disco encheu"):
         ambiente.instalar(False, lambda _: None, lambda *_: None)
+
+
+@pytest.mark.unit
+def test_o_que_nem_o_pip_traz_manda_rodar_de_novo(vazio, monkeypatch):
+    """A conexão que cai no meio: o conselho é o da porta, e não o de quem monta um pacote."""
+
+    def cair(*_, **__):
+        raise ambiente.descida.Caiu("caiu")
+
+    def negar(*_):
+        raise wheels.PipFalhou("ERROR: Read timed out")
+
+    monkeypatch.setattr(ambiente.descida, "descer", cair)
+    monkeypatch.setattr(wheels, "rodar_pip", negar)
+    lista = [wheels.Wheel("a-1-py3-none-any.whl", "http://127.0.0.1:9/a", "a==1", 10)]
+    with pytest.raises(ErroDoUsuario, match="não chegaram inteiros") as erro:
+        ambiente._descer(lista, vazio / "w", lambda _: None, lambda *_: None)
+    assert "Read timed out" in erro.value.por_que and "se aproveita" in erro.value.o_que_fazer
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize("mais", [["--modelos", "mini"], ["--so-conferir"], ["--do-pacote", "x"]])
+def test_so_pacotes_nao_combina_com_o_que_ela_nao_faria(mais):
+    erro_gentil(rodar_dentro("00_preparar.py", "--so-pacotes", *mais), "--so-pacotes só instala")
 
 
 @pytest.mark.unit

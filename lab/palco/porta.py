@@ -74,14 +74,18 @@ def barra_de_letras():
         ultimo[o_que] = passo
 
     yield avancar
-    if terminal and ultimo:
+    apagar_a_porcentagem()
+
+
+def apagar_a_porcentagem() -> None:
+    """Limpa a linha da barra de letras, para o que se escreve a seguir começar na margem."""
+    if sys.stderr.isatty():
         print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def linha(texto: str) -> None:
     """Uma linha do que se faz, recuada como as da conferência; apaga a porcentagem que houver."""
-    if sys.stderr.isatty():
-        print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
+    apagar_a_porcentagem()
     print(" " * 8, texto, flush=True)
 
 
@@ -121,6 +125,11 @@ def ler_opcoes(ajuda: str) -> argparse.Namespace:
         p.error("--plataformas, --pythons e --sem-wheels só valem com --pacote")
     if args.espelho is None and (args.porta is not None or args.endereco):
         p.error("--porta e --endereco só valem com --espelho")
+    buscam = args.modelos or args.completo or args.pacote or args.do_pacote or args.espelho
+    if args.so_pacotes and (buscam or args.so_conferir):
+        p.error(
+            "--so-pacotes só instala: não combina com modelos, pacote, espelho ou --so-conferir"
+        )
     return args
 
 
@@ -195,10 +204,11 @@ def escolher_wheels(args: argparse.Namespace) -> tuple[dict, list[maquina.Item]]
 def instalar_do_pacote(args: argparse.Namespace) -> int:
     from nucleo.sala import instalar
 
-    pasta_de(args.do_pacote)
+    # Um endereço não é uma pasta: só se confere que não veio vazio.
+    origem = args.do_pacote.strip() if "://" in args.do_pacote else str(pasta_de(args.do_pacote))
     with barra() as progresso:
         # De uma pasta, tudo é conferido aqui, antes de tocar em qualquer coisa.
-        fonte = instalar.de_onde(args.do_pacote.strip(), progresso)
+        fonte = instalar.de_onde(origem, progresso)
         print(f"Pacote de {fonte.manifesto.feito_em}, impressão digital {fonte.manifesto.digital}")
         itens = instalar.instalar(fonte, progresso)
     mostrar(itens)

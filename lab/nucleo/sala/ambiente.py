@@ -352,7 +352,14 @@ def _descer(lista: list[Wheel], pasta: Path, linha: Linha, progresso: Progresso)
         parar = True
         fila.shutdown(cancel_futures=True)
     if vieram < len(faltam):
-        wheels.baixar(da_rede, pasta, pacote.este_computador(), progresso)
+        try:
+            wheels.baixar(da_rede, pasta, pacote.este_computador(), progresso)
+        except ErroDoUsuario as erro:
+            raise ErroDoUsuario(
+                "Os pacotes do Python não chegaram inteiros.",
+                erro.por_que,
+                "Confira a internet e rode de novo: o que já desceu se aproveita.",
+            ) from None
     return total
 
 
