@@ -47,14 +47,14 @@ from nucleo.base.unidades import decimal, inteiro, porcento
 from nucleo.contas import folga, sentidos
 from nucleo.licoes import l02_contexto as exp
 from nucleo.licoes import l02_contexto_figuras as fig
-from nucleo.modelos import estados, fontes, frases, pontas
+from nucleo.modelos import estados, frases, pontas
 from nucleo.modelos.tokens import visivel
 
 torch.set_grad_enabled(False)  # aqui só se lê: nenhum gradiente é guardado
 modelo = aula.abrir_modelo()
 tok = modelo.tokenizador
-colecao = frases.colecao_para(tok)
-causal = modelo.familia not in fontes.CODIFICADORES
+pontas.exigir_conhecida(modelo)  # a entrada e a saída dele, aqui, seriam um palpite
+colecao, causal = frases.colecao_para(tok), not modelo.ficha.codificador
 # Um cosseno soma d parcelas, e o denominador outras tantas: 4·d arredondamentos de float64.
 FOLGA = folga.soma(4 * modelo.d)
 
@@ -102,7 +102,7 @@ if aula.secao(1):
     aula.diga(f"“{o.frase}”: estados {H.shape}; os do token {o.lugar}, {da_palavra.shape}.")
 
     # Na camada 0, tirada a linha de wpe que entrou na soma, sobra a linha de wte? (RoPE soma zero.)
-    wpe = modelo.wpe if modelo.wpe is not None else np.zeros((1024, modelo.d), np.float32)
+    wpe = pontas.tabela_de_posicoes(modelo, H.shape[-1])  # (n_ctx, d); zeros sem wpe
     entradas = []
     for x in lidas:
         if causal and x.uma_linha_so:
@@ -111,11 +111,12 @@ if aula.secao(1):
             nome = f"{x.nome}: uma ocorrência contra as outras, camada 0"
             duas_vezes = folga.soma(2, np.abs(x.X[0]).max(), folga.EPS32)
             entradas.append(difere(nome, linhas, linhas[0], duas_vezes))
-    mao = modelo.wte[o.ids] + wpe[: len(o.ids)]  # o quê e onde: (n, d) + (n, d) -> (n, d)
-    if not causal:
-        mao = pontas.soma_do_bert(modelo, o.ids)  # no BERT há ainda uma LayerNorm na entrada
-    da_norma = folga.soma(modelo.d, np.abs(mao).max(), folga.EPS32)  # a LayerNorm soma d parcelas
-    entradas.append(difere("h₀ somada à mão contra a camada 0", mao, H[0], da_norma))
+    fator = np.float32(modelo.ficha.vezes)  # 1 no GPT-2; √d no Gemma
+    linhas = pontas.na_largura(modelo, fator * modelo.wte[o.ids])  # (n, e) -> (n, d)
+    mao = linhas + wpe[: len(o.ids)]  # o quê e onde: (n, d) + (n, d) -> (n, d)
+    pronta = pontas.entrada(modelo, o.ids, mao)  # no BERT há ainda uma LayerNorm: (n, d) -> (n, d)
+    custo = folga.soma(*pontas.custo_da_entrada(modelo, o.ids, mao, pronta), folga.EPS32)
+    entradas.append(difere("h₀ somada à mão contra a camada 0", pronta, H[0], custo))
     aula.comparar("1_camada_0", "Camada 0, sem a posição: todas iguais?", entradas)
     aula.repare("na tabela a ambiguidade não tem solução: os dois sentidos são o mesmo vetor.")
     aula.codigo()
@@ -333,15 +334,13 @@ if aula.secao(6):
 
         # De verdade, a dois terços do caminho: a normalização final, h·Eᵀ e a softmax.
         k, o = TOKENS_DA_LENTE, primeira.palavra.ocorrencias[0]
-        c, norma = 2 * primeira.ultima // 3, estados.norma_final(modelo)
-        escala, h = norma.weight.detach().numpy(), primeira.X[c, 0]  # (d,), (d,)
-        if hasattr(norma, "bias"):  # LayerNorm, no GPT-2
-            h = (h - h.mean()) / np.sqrt(h.var() + norma.eps)  # (d,)
-            h = h * escala + norma.bias.detach().numpy()  # (d,)
-        else:  # RMSNorm, no Llama: sem tirar a média
-            h = h / np.sqrt((h * h).mean() + norma.variance_epsilon) * escala  # (d,)
-        E = modelo.completo().get_output_embeddings().weight.detach().numpy()  # a wte, se amarrada
-        logits = E @ h  # (V, d) @ (d,) -> (V,)
+        c = 2 * primeira.ultima // 3
+        escala, desvio, eps = exp.numeros_da_norma(modelo)  # (d,), (d,), escalar
+        h = primeira.X[c, 0]  # (c, n, d) -> (d,)
+        h = h - h.mean() if modelo.ficha.centra else h  # (d,): o GPT-2 tira a média; o Llama, não
+        h = h / np.sqrt((h * h).mean() + eps) * escala + desvio  # (d,): LayerNorm, ou RMSNorm
+        E, vies = exp.matriz_da_lente(modelo)  # (V, d), a wte se amarrada; (V,) ou zero
+        logits = pontas.logits(modelo, E @ h + vies)  # (V, d) @ (d,) -> (V,)
         p = np.exp(logits - logits.max())  # (V,): sem o maior, nada estoura
         p = p / p.sum()  # (V,) / () -> (V,)
         topo = np.argsort(-p)[:k]  # (V,) -> (k,)
@@ -354,10 +353,11 @@ if aula.secao(6):
         maior = np.sqrt(np.einsum("vd,vd->v", E, E).max())  # (V, d) -> (V,) -> ()
         por_h = folga.soma(2 * modelo.d, maior, folga.EPS32)
         final = primeira.X[-1, 0]  # (c, n, d) -> (d,)
+        ultima = pontas.logits(modelo, E @ final + vies)  # (V, d) @ (d,) -> (V,)
         rapida = estados.lente(modelo, primeira.X[c, :1], False)[0]  # (1, d) -> (1, V) -> (V,)
         contas = [
             difere(f"camada {c}, contra a forma rápida", logits, rapida, por_h * np.sqrt(h @ h)),
-            difere("última, contra o modelo", E @ final, do_modelo, por_h * np.sqrt(final @ final)),
+            difere("última, contra o modelo", ultima, do_modelo, por_h * np.sqrt(final @ final)),
         ]
         aula.comparar("6_a_mao", "A lente à mão", contas)
 

@@ -268,7 +268,7 @@ if aula.secao(4):
     if modelo.wpe is None:
         aula.diga(exp.quem_mede_a_wpe(modelo, dono))
     if dono is not None:
-        wpe = exp.tabela_de_posicoes(dono)  # (n_ctx, d): o nome de quem mediu vai em cada tabela
+        wpe = pontas.tabela_de_posicoes(dono, dono.d)  # (n_ctx, d): cada tabela diz quem mediu
         cossenos = cossenos_entre(wpe)  # (n_ctx, d) -> (n_ctx, n_ctx)
         aula.quadro("4_linhas", exp.cossenos_das_linhas(dono.nome, cossenos))
         # A primeira linha e a última fogem da curva; a linha média é comum a todas.
@@ -298,32 +298,30 @@ if aula.secao(4):
 
 # %% 5 · Juntando: a entrada real do modelo
 if aula.secao(5):
-    n = len(frase)
-    o_que = wte[frase]  # (V, d) -> (n, d)
-    tabela = exp.tabela_de_posicoes(modelo) if modelo.wpe is not None else np.zeros((n, d), "f4")
-    onde = tabela[:n]  # (n_ctx, d) -> (n, d): as linhas 0, 1, …, n − 1
-    h0 = o_que + onde  # (n, d) + (n, d) -> (n, d)
-    aula.diga(f"“{palavras.listas['frase']}”: {contado(n, 'token')}, e h₀ tem forma {h0.shape}.")
-    aula.quadro("5_partes", exp.partes_da_entrada(modelo, frase, o_que, onde))
-    if modelo.wpe is None:
-        aula.repare("este modelo não soma posição nenhuma na entrada: h₀ é só o conteúdo.")
-    inteira = passagem.resposta_ou_aviso(aula.diga)
-    if inteira:
-        # O BERT ainda soma o tipo de frase e normaliza (somas de d parcelas) antes do primeiro bloco.
-        nome, entrada = exp.como_no_modelo(modelo, frase, h0)  # (n, d) -> (n, d)
-        erro = np.abs(entrada - inteira.h0).max()  # (n, d) -> escalar
-        tolerancia = folga.soma(d, np.abs(entrada).max(), folga.EPS32)
-        aula.comparar("5_h0", "h₀ feita à mão contra a biblioteca", {nome: erro}, tolerancia)
-        forma_final, blocos = inteira.formas[-1], len(inteira.formas) - 1
-        aula.diga(f"A forma atravessa os {blocos} blocos sem mudar: {h0.shape} -> {forma_final}.")
+    aula.repare(exp.frase_da_entrada(modelo))
+    if modelo.ficha.conhecida:
+        n, vezes = len(frase), np.float32(modelo.ficha.vezes)  # o Gemma multiplica a linha por √d
+        o_que = pontas.na_largura(modelo, vezes * wte[frase])  # (V, d) -> (n, d)
+        onde = pontas.tabela_de_posicoes(modelo, o_que.shape[1])[
+            :n
+        ]  # (n_ctx, d) -> (n, d), ou zeros
+        h0 = o_que + onde  # (n, d) + (n, d) -> (n, d)
+        aula.diga(f"“{palavras.listas['frase']}”: {contado(n, 'token')}, forma de h₀: {h0.shape}.")
+        aula.quadro("5_partes", exp.partes_da_entrada(modelo, frase, o_que, onde))
+        if inteira := passagem.resposta_ou_aviso(aula.diga):
+            # Há quem ainda some o tipo de frase, normalize ou projete antes do primeiro bloco.
+            entrada = pontas.entrada(modelo, frase, h0)  # (n, d) -> (n, d)
+            erro = {"h₀ contra hidden_states[0]": np.abs(entrada - inteira.h0).max()}  # -> escalar
+            tolerancia = exp.folga_da_entrada(modelo, frase, h0, entrada)
+            aula.comparar("5_h0", "h₀ feita à mão contra a biblioteca", erro, tolerancia)
+            aula.diga(exp.frase_da_forma(inteira))
     # Somar não mistura tudo? Em muitas dimensões, dois sorteados são quase perpendiculares.
     k = int(np.ceil((1 + np.sqrt(1 + 8 * PARES_AO_ACASO)) / 2))  # k vetores dão k·(k − 1)/2 pares
     x = np.random.default_rng(SEMENTE).standard_normal((k, d), dtype=np.float32)  # (k, d)
     x = x / np.linalg.norm(x, axis=1, keepdims=True)  # (k, d) / (k, 1) -> (k, d)
     gauss = (x @ x.T)[np.triu_indices(k, 1)]  # (k, d) @ (d, k) -> (k, k) -> (pares,)
-    esperado = exp.conferir_gaussianos(gauss, d)  # média 0 e desvio 1/√d
-    titulo = f"Cosseno entre vetores sorteados em {d} dimensões"
-    aula.conferir("5_gauss", titulo, esperado, lambda x: decimal(x, 4))
+    titulo, esperado = f"Cosseno entre vetores sorteados em {d} dimensões", exp.conferir_gaussianos
+    aula.conferir("5_gauss", titulo, esperado(gauss, d), lambda x: decimal(x, 4))  # 0 e 1/√d
     media = vetores.anisotropia(wte, normas)
     aula.resultado("wte_cosseno_medio", media)
     aula.figura("5_ortogonais", "sorteados contra wte", fig.ortogonais, gauss, quaisquer, modelo)
@@ -335,24 +333,26 @@ if aula.secao(5):
 # %% 6 · A amarração final: weight tying
 if aula.secao(6):
     aula.diga(f"No arquivo, a cabeça está **{modelo.cabeca}**: {modelo.nota_da_cabeca}.")
-    inteira = passagem.resposta_ou_aviso(aula.diga)
-    if inteira:
+    if inteira := passagem.resposta_ou_aviso(aula.diga):
         duas = matrizes.resposta()
         aula.quadro("6_amarracao", exp.perguntas_da_amarracao(modelo, duas))
         if duas["respostas"]:
             iguais = {"respostas trocadas": np.not_equal(duas["respostas"], duas["nucleo"]).sum()}
             aula.comparar("6_duas_pontas", "As quatro perguntas, pelo núcleo", iguais)
-        if exp.cabeca_e_a_wte(modelo, inteira):
-            logits = inteira.h_final @ wte.T  # (n, d) @ (d, V) -> (n, V)
+        if a_mao := exp.saida_a_mao(modelo, inteira):
+            nome, S, vies = a_mao  # S: (V, d), a wte se a cabeça é amarrada
+            logits = inteira.h_final @ S.T  # (n, d) @ (d, V) -> (n, V)
+            logits = pontas.logits(modelo, logits, vies)  # (n, V): há quem some, divida ou limite
             erro = np.abs(logits - inteira.logits).max() / np.abs(inteira.logits).max()
-            iguais = {"h_final · wteᵀ (relativa ao maior logit)": erro}
-            tolerancia = exp.folga_dos_logits(modelo, normas, inteira)
-            aula.comparar("6_logits", "logits = h_final · wteᵀ, feitos à mão", iguais, tolerancia)
+            iguais = {f"{nome} (relativa ao maior logit)": erro}
+            tolerancia = exp.folga_dos_logits(modelo, S, inteira)
+            aula.comparar("6_logits", f"logits = {nome}, feitos à mão", iguais, tolerancia)
             ultimo = inteira.logits[-1].astype(float)  # (n, V) -> (V,): o que vem depois da frase
             chances = np.exp(ultimo - ultimo.max())  # (V,)
             chances = chances / chances.sum()  # (V,): softmax, soma 1
-            proximos = exp.quadro_dos_proximos(tok, ranking(ultimo, 5), ultimo, chances)
-            aula.quadro("6_proximos", proximos)
+            cinco = ranking(ultimo, 5)  # (V,) -> (5,)
+            aula.quadro("6_proximos", exp.quadro_dos_proximos(tok, cinco, ultimo, chances))
+        aula.diga(exp.frase_da_saida(modelo))
         aula.quadro("6_economia", exp.economia(modelo, duas))
     aula.quadro("6_economia_gpt2", exp.economia_do_gpt2())
     aula.repare("“um quarto de 124 M”, diz a original: o total é do amarrado; a parte, do solto.")

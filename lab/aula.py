@@ -158,7 +158,7 @@ class Aula:
         self.diga(f"Quem responde: **{modelo.nome}** ({forma}) — {modelo.origem}.")
         if modelo.motivo:
             self.diga(f"Por quê: {modelo.motivo}.")
-        if modelo.familia != "gpt2" or modelo.nome == "mini":
+        if modelo.ficha.familia != "gpt2" or modelo.nome == "mini":
             self.diga(f"Para ver o GPT-2 do curso:  `{fontes.COMO_TER_GPT2}`")
         self.caderno.ficha["modelo"] = {
             "nome": modelo.nome, "origem": modelo.origem, "motivo": modelo.motivo,
@@ -235,13 +235,17 @@ class Aula:
         return True
 
     def diga(self, texto: str) -> None:
-        """Um parágrafo, em Markdown leve (**negrito** e `código`), na tela e no relatório."""
+        """Um parágrafo, em Markdown leve (**negrito** e `código`), na tela e no relatório; vazio, nada."""
+        if not texto:
+            return
         texto = com_este_python(texto)
         self._dizer(texto)
         self.caderno.blocos.append(texto)
 
     def repare(self, texto: str) -> None:
-        """A frase que diz o que notar na tabela ou figura que acabou de passar."""
+        """A frase que diz o que notar na tabela ou figura que acabou de passar; vazia, não diz nada."""
+        if not texto:
+            return
         self._dizer(texto, "Repare:")
         self.caderno.blocos.append(f"> **Repare:** {texto}")
 

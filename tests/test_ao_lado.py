@@ -124,7 +124,7 @@ def test_o_erro_de_quem_usa_volta_inteiro(lado, mini, tmp_path):
 @pytest.mark.mini
 def test_so_as_tabelas_em_disco_se_diz_e_a_licao_segue(mini):
     so_tabelas = fontes.Modelo(
-        "tabelas", mini.wte, mini.wpe, mini.tokenizador, {}, "", "gpt2", "amarrada", ""
+        "tabelas", mini.wte, mini.wpe, mini.tokenizador, {}, "", "amarrada", "", mini.ficha
     )
     ditos = []
     pedido = AoLado(False).perguntar(pontas.pela_frase, [1], modelo=so_tabelas)

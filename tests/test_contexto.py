@@ -14,7 +14,7 @@ from conftest import RAIZ, erro_gentil, ler_csv, licao_pronta, rodar_dentro
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.contas import folga, sentidos, vetores
 from nucleo.licoes import l02_contexto as exp
-from nucleo.modelos import estados, fontes, frases
+from nucleo.modelos import estados, familias, fontes, frases
 from nucleo.modelos.fontes import Modelo
 
 LICAO = "02_contexto.py"
@@ -254,7 +254,8 @@ def modelo_de_brinquedo(familia):
     cabeca = "ausente" if familia == "bert" else "amarrada"
     return Modelo(
         familia, wte, None if wpe is None else wpe.detach().numpy(), None,
-        {"max_position_embeddings": 16}, "", familia, cabeca, "", _completo=lm,
+        {"max_position_embeddings": 16}, "", cabeca, "",
+        familias.da_config(lm.config.to_dict()), _completo=lm,
     )  # fmt: skip
 
 
@@ -264,7 +265,7 @@ def estados_escutados(modelo, ids):
 
     base = modelo.completo().base_model
     blocos = (
-        base.encoder.layer if modelo.familia == "bert" else getattr(base, "layers", None) or base.h
+        base.encoder.layer if modelo.ficha.codificador else getattr(base, "layers", None) or base.h
     )
     fim, vistos = estados.norma_final(modelo) or blocos[-1], []
 

@@ -1,5 +1,7 @@
 """One-hot, h₀ e os limites de índice e de posição (casos 19, 20, 25 e 26)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from nucleo.base.erros import ErroDoUsuario
 from nucleo.contas import amarracao, vetores
 from nucleo.licoes import l02_embeddings as exp
-from nucleo.modelos import pontas
+from nucleo.modelos import familias, pontas
 from nucleo.modelos.fontes import Modelo
 
 
@@ -16,7 +18,8 @@ def modelo_de_mao(V=11, d=4, n=6, primeira=0, com_wpe=True) -> Modelo:
     sorteio = np.random.default_rng(0)
     wte = sorteio.standard_normal((V, d)).astype(np.float32)
     wpe = sorteio.standard_normal((n, d)).astype(np.float32) if com_wpe else None
-    return Modelo("de mão", wte, wpe, None, {}, "teste", "gpt2", "amarrada", "", primeira)
+    ficha = replace(familias.da_config({"model_type": "gpt2"}), primeira=primeira)
+    return Modelo("de mão", wte, wpe, None, {}, "teste", "amarrada", "", ficha)
 
 
 @pytest.mark.unit
@@ -100,7 +103,7 @@ def test_h0_e_logits_do_smollm2_iguais_aos_da_biblioteca(smollm2):
     ids = smollm2.tokenizador.ids("The cat sat on the mat")
     p = pontas.passar(smollm2, ids)
     np.testing.assert_allclose(pontas.h0(smollm2, ids), p.h0, atol=1e-5)
-    assert exp.cabeca_e_a_wte(smollm2, p)
+    assert exp.saida_a_mao(smollm2, p)[1] is smollm2.wte
     # O próximo token mais provável também é o mesmo: argmax sobre o vocabulário (caso 22).
     nossos = p.h_final @ smollm2.wte.T
     # 576 parcelas em float32 erram até 576 · 2⁻²⁴ = 3,4e-5 do maior logit; na prática, muito menos.

@@ -97,7 +97,7 @@ def test_codigo_mostra_as_linhas_da_secao(tmp_path, smollm2):
     feito = rodar(LICAO, *opcoes)
     relatorio = (tmp_path / "relatorio.md").read_text("utf-8")
     assert relatorio.count("`lab/02_embeddings.py`\n\n```python\n# %% 6 · A amarração") == 1
-    assert "logits = inteira.h_final @ wte.T" in feito.stdout  # a conta, e não quem a chama
+    assert "logits = inteira.h_final @ S.T" in feito.stdout  # a conta, e não quem a chama
     assert "```python\ndef duas_pontas(" in relatorio  # e a pergunta, que mora noutra célula
     assert "# %% 5" not in relatorio and "# %% 7" not in relatorio
 

@@ -107,17 +107,15 @@ def test_tabelas_bit_a_bit_e_h0_igual_a_da_biblioteca(familia, com_cabeca, tmp_p
         assert modelo.wpe is None and posicoes is None and modelo.n_ctx is None
     else:
         np.testing.assert_array_equal(modelo.wpe, posicoes)
-    assert (modelo.V, modelo.d, modelo.familia) == (VOCAB, LARGURA, familia)
+    assert (modelo.V, modelo.d, modelo.ficha.familia) == (VOCAB, LARGURA, familia)
     assert not modelo.wte.flags.writeable
-    bert = familia in ("bert", "roberta")
-    nossa = pontas.soma_do_bert(modelo, IDS) if bert else pontas.h0(modelo, IDS)
+    nossa = pontas.entrada(modelo, IDS)
     np.testing.assert_allclose(nossa, estado_zero(lm, IDS), atol=1e-5, rtol=0)
     # A passagem usa o modelo relido do disco; ela precisa dar o mesmo que o original.
     passagem = pontas.passar(modelo, IDS)
     np.testing.assert_allclose(passagem.h0, estado_zero(lm, IDS), atol=1e-6, rtol=0)
-    nome, entrada = exp.como_no_modelo(modelo, IDS, pontas.h0(modelo, IDS))
-    np.testing.assert_array_equal(entrada, nossa)
-    assert ("LayerNorm" in nome) == bert
+    np.testing.assert_array_equal(pontas.entrada(modelo, IDS, pontas.h0(modelo, IDS)), nossa)
+    assert ("LayerNorm" in exp.frase_da_entrada(modelo)) == (familia in ("bert", "roberta"))
 
 
 def test_soma_do_bert_nao_se_engana_de_ramo(tmp_path):
@@ -136,20 +134,16 @@ def test_soma_do_bert_nao_se_engana_de_ramo(tmp_path):
     assert len(intrusos) == 3
     save_file(intrusos | pesos, pasta / "model.safetensors", metadata={"format": "pt"})
     modelo = fontes.de_pasta(pasta)
-    np.testing.assert_allclose(
-        pontas.soma_do_bert(modelo, IDS), estado_zero(lm, IDS), atol=1e-5, rtol=0
-    )
+    np.testing.assert_allclose(pontas.entrada(modelo, IDS), estado_zero(lm, IDS), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(("enchimento", "primeira"), [(1, 2), (0, 1), (4, 5)])
 def test_roberta_comeca_depois_do_enchimento(enchimento, primeira, tmp_path):
     lm = montar("roberta", pad_token_id=enchimento)
     modelo = fontes.de_pasta(salvar(lm, tmp_path / "r"))
-    assert modelo.primeira_posicao == primeira
+    assert modelo.ficha.primeira == primeira
     assert pontas.posicoes(modelo, 3).tolist() == [primeira, primeira + 1, primeira + 2]
-    np.testing.assert_allclose(
-        pontas.soma_do_bert(modelo, IDS), estado_zero(lm, IDS), atol=1e-5, rtol=0
-    )
+    np.testing.assert_allclose(pontas.entrada(modelo, IDS), estado_zero(lm, IDS), atol=1e-5, rtol=0)
     # A tabela tem 16 linhas, mas nem todas são posições: com um token a mais, não cabe.
     assert modelo.n_ctx == POSICOES - primeira
     with pytest.raises(ErroDoUsuario, match=f"só tem {POSICOES - primeira} posições"):
@@ -161,18 +155,21 @@ def test_roberta_sem_pad_no_config_vale_o_da_biblioteca(tmp_path):
     config = json.loads((pasta / "config.json").read_text(encoding="utf-8"))
     config.pop("pad_token_id", None)
     (pasta / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    assert fontes.de_pasta(pasta).primeira_posicao == 2
+    assert fontes.de_pasta(pasta).ficha.primeira == 2
 
 
 def test_logits_a_mao_so_onde_a_cabeca_e_um_produto(tmp_path):
     for familia in ("gpt2", "llama"):
         modelo = fontes.de_pasta(salvar(montar(familia), tmp_path / familia))
         passagem = pontas.passar(modelo, IDS)
-        assert exp.cabeca_e_a_wte(modelo, passagem) and passagem.logits.shape == (len(IDS), VOCAB)
+        nome, S, vies = exp.saida_a_mao(modelo, passagem)
+        assert "wte" in nome and S is modelo.wte and vies is None
+        assert passagem.logits.shape == (len(IDS), VOCAB)
         nossos = passagem.h_final @ modelo.wte.T  # (n, d) @ (d, V) -> (n, V)
         np.testing.assert_allclose(nossos, passagem.logits, atol=1e-5, rtol=0)
     modelo = fontes.de_pasta(salvar(montar("bert"), tmp_path / "bert"))
-    assert not exp.cabeca_e_a_wte(modelo, pontas.passar(modelo, IDS))
+    assert exp.saida_a_mao(modelo, pontas.passar(modelo, IDS)) is None
+    assert "mais que um produto" in exp.frase_da_saida(modelo)
 
 
 @pytest.fixture(scope="module")
@@ -202,11 +199,9 @@ def test_um_bert_de_verdade(minilm):
     assert modelo.tokenizador.linha("queen").id == vocab.index("queen")
     longo = " ".join(["queen"] * 200)
     assert modelo.tokenizador.ids(longo) == [vocab.index("queen")] * 200  # sem corte (caso 26)
-    np.testing.assert_allclose(
-        pontas.soma_do_bert(modelo, ids), estado_zero(lm, ids), atol=1e-5, rtol=0
-    )
+    np.testing.assert_allclose(pontas.entrada(modelo, ids), estado_zero(lm, ids), atol=1e-5, rtol=0)
     assert modelo.cabeca == "ausente" and "codificador" in modelo.nota_da_cabeca
-    assert not exp.cabeca_e_a_wte(modelo, pontas.passar(modelo, ids))
+    assert exp.saida_a_mao(modelo, pontas.passar(modelo, ids)) is None
 
 
 # --- nomes, prefixos, máscaras -------------------------------------------------------------
@@ -270,7 +265,11 @@ def test_a_cabeca_e_relatada_e_nao_adivinhada(cabeca, amarra, estado, nota, tmp_
         assert amarracao.amarracao(de_entrada, de_saida).amarrada == (estado == "amarrada")
         esperado = valores.get("lm_head.weight", valores["transformer.wte.weight"])
         np.testing.assert_array_equal(de_saida.detach().numpy(), esperado)
-    assert exp.cabeca_e_a_wte(modelo, pontas.passar(modelo, [1, 2, 3])) == (estado == "amarrada")
+    a_mao = exp.saida_a_mao(modelo, pontas.passar(modelo, [1, 2, 3]))
+    assert (a_mao is None) == (estado == "ausente")
+    if a_mao:  # a matriz é a que o modelo usa; com a cabeça solta, não é a wte
+        np.testing.assert_array_equal(a_mao[1], de_saida.detach().numpy())
+        assert (a_mao[1] is modelo.wte) == (estado == "amarrada") == ("wte" in a_mao[0])
 
 
 def test_memoria_dividida_ao_gravar(tmp_path):

@@ -15,7 +15,7 @@ from nucleo.base.erros import ErroDoUsuario
 from nucleo.contas import projecoes
 from nucleo.licoes import l06_projecoes as exp
 from nucleo.licoes.l06_projecoes_pagina import pagina
-from nucleo.modelos import fontes
+from nucleo.modelos import familias, fontes
 from nucleo.modelos.fontes import Modelo
 
 LICAO = "06_projecoes.py"
@@ -138,7 +138,8 @@ def falso():
     wte = np.random.default_rng(1).standard_normal((tok.tamanho, 16)).astype(np.float32)
     wte[tok.linha("blue").id] = 3 * wte[tok.linha("red").id]
     wte[tok.linha("green").id] = 0
-    return Modelo("falso", wte, None, tok, {}, "", "gpt2", "amarrada", "")
+    ficha = familias.da_config({"model_type": "gpt2"})
+    return Modelo("falso", wte, None, tok, {}, "", "amarrada", "", ficha)
 
 
 @pytest.mark.unit

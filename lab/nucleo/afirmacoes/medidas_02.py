@@ -11,7 +11,7 @@ import numpy as np
 from nucleo.afirmacoes.das_licoes import NaoMedido
 from nucleo.afirmacoes.registro import GUARDADO, PUBLICADO, Contexto, medida
 from nucleo.contas import arquitetura, tabela_posicoes, vetores
-from nucleo.modelos import fontes, gpt2_medido, pontas
+from nucleo.modelos import gpt2_medido, pontas
 from nucleo.modelos.tamanhos import TAMANHOS
 from nucleo.modelos.tokens import visivel
 
@@ -226,7 +226,7 @@ def conteudo_contra_posicao(ctx: Contexto, sorteados: int = 2000) -> dict:
     o token e a posição a quem só procura a linha mais próxima, uma tabela de cada vez."""
     dono = ctx.dono
     sorteio = np.random.default_rng(2)
-    wpe = np.asarray(dono.wpe[dono.primeira_posicao :])  # (n, d)
+    wpe = np.asarray(dono.wpe[dono.ficha.primeira :])  # (n, d)
     ids = sorteio.integers(0, dono.V, sorteados)
     W = np.asarray(dono.wte[ids])  # (sorteados, d)
     unitarias = [x / np.maximum(np.linalg.norm(x, axis=1), 1e-12)[:, None] for x in (W, wpe)]
@@ -259,7 +259,7 @@ def logits_e_cossenos(ctx: Contexto) -> dict:
     (média nas posições)."""
     dono = ctx.dono
     passagem = pontas.passar(dono, dono.tokenizador.ids("O homem olhou para a mulher"))
-    if dono.cabeca != "amarrada" or dono.familia in fontes.CODIFICADORES:
+    if dono.cabeca != "amarrada" or dono.ficha.codificador:
         raise NaoMedido(f"a cabeça de {dono.nome} não é só a wte amarrada")
     normas = np.maximum(vetores.normas_das_linhas(dono.wte), 1e-12)  # (V,)
     comuns = [

@@ -125,7 +125,7 @@ def posicao_na_entrada(modelo: Modelo) -> tuple[str, Quadro] | None:
         lugares = [o.lugar for o in palavra.ocorrencias]
         com = np.stack([pontas.h0(dono, o.ids)[o.lugar] for o in palavra.ocorrencias])  # (n, d)
         ids = [o.ids[o.lugar] for o in palavra.ocorrencias]
-        sem = dono.wte[ids].astype(np.float32)  # (n, d)
+        sem = pontas.partes_de_h0(dono, ids)[0]  # (n, d)
         pares = ~np.eye(len(ids), dtype=bool)
         K = sentidos.cossenos(np.stack([com, sem]))  # (2, n, n)
         medidos = [K[0][pares].mean(), K[0][pares].min(), K[1][pares].min()]
@@ -317,6 +317,25 @@ def lente_das_frases(modelo: Modelo, x: PalavraLida, k: int) -> Quadro:
 
 def _lidos(modelo: Modelo, ids: Iterable[int]) -> str:
     return " ".join(visivel(modelo.tokenizador.texto(int(i))) for i in ids)
+
+
+def numeros_da_norma(modelo: Modelo) -> tuple[np.ndarray, np.ndarray | float, float]:
+    """(escala (d,), desvio (d,) ou 0, eps) da normalização depois do último bloco. Só se
+    pergunta a quem tem uma: a lente não é oferecida aos outros."""
+    norma = estados.norma_final(modelo)
+    escala, desvio = norma.weight.detach().numpy(), getattr(norma, "bias", None)
+    eps = getattr(norma, "variance_epsilon", None) or norma.eps
+    escala = (
+        escala + 1 if modelo.ficha.mais_um else escala
+    )  # no Gemma o peso guardado é o que passa de 1
+    return escala, 0.0 if desvio is None else desvio.detach().numpy(), float(eps)
+
+
+def matriz_da_lente(modelo: Modelo) -> tuple[np.ndarray, np.ndarray | float]:
+    """(matriz de saída (V, d), viés (V,) ou 0) do modelo montado."""
+    cabeca = modelo.completo().get_output_embeddings()
+    vies = getattr(cabeca, "bias", None)
+    return cabeca.weight.detach().numpy(), 0.0 if vies is None else vies.detach().numpy()
 
 
 def _camadas_da_lente(ultima: int) -> list[int]:

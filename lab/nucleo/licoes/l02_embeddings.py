@@ -396,16 +396,19 @@ def linhas_a_comparar(n: int) -> list[int]:
     return [i for i in (0, 1, 2) if i < n] + ([500] if n > 500 else [n // 2] if n > 6 else [])
 
 
-def tabela_de_posicoes(modelo: Modelo) -> np.ndarray:
-    """(n_ctx, d): as linhas de wpe que são de verdade posições (no RoBERTa, a partir da 2)."""
-    return np.asarray(modelo.wpe[modelo.primeira_posicao :], dtype=np.float32)
-
-
 def quem_mede_a_wpe(modelo: Modelo, dono: Modelo | None) -> str:
     """A frase de um modelo sem wpe: quem mede no lugar dele."""
     medimos = dono and f"Medimos no **{dono.nome}**, o GPT-2 pequeno que vem no repositório."
     quem = medimos or "O mini, que tem, não está nesta cópia."
-    return f"**{modelo.nome} não tem wpe**: gira Q e K (RoPE, apostila 06, 6.6). {quem}"
+    if not modelo.ficha.conhecida:
+        return f"**Não sei como {modelo.nome} recebe a posição**: {frase_da_familia(modelo)} {quem}"
+    return f"**{modelo.nome} não tem wpe**: {modelo.ficha.frase_da_posicao}. {quem}"
+
+
+def frase_da_familia(modelo: Modelo) -> str:
+    """Que família é a que o registro não conhece, e o que isso impede."""
+    familia = modelo.ficha.familia or "nenhuma, falta o model_type no config.json"
+    return f"a família dele ({familia}) não está entre as que o laboratório conhece."
 
 
 def cossenos_das_linhas(nome: str, cossenos: np.ndarray) -> Quadro:
@@ -496,27 +499,65 @@ def partes_da_entrada(
 ) -> Quadro:
     """O tamanho do conteúdo, da posição e da soma, token a token, e o cosseno entre as partes.
 
-    Num modelo sem wpe só há o conteúdo: a posição nula nem direção teria.
+    Num modelo sem wpe só há o conteúdo: a posição nula nem direção teria. Onde a soma ainda passa por
+    uma norma ou projeção (BERT, BLOOM), uma coluna a mais traz o tamanho do que entra no bloco.
     """
+    f, soma = modelo.ficha, o_que + onde  # (n, e) + (n, e) -> (n, e)
     nomes = [visivel(modelo.tokenizador.texto(i)) for i in ids]
-    if modelo.wpe is None:
-        linhas = list(zip(nomes, np.linalg.norm(o_que, axis=1), strict=True))  # (n, d) -> (n,)
-        titulo = "O tamanho de cada linha de h₀ (aqui, só o conteúdo)"
-        return Quadro(titulo, {"token": str, "‖h₀‖": decimal}, linhas)
-    tamanhos_ = (np.linalg.norm(x, axis=1) for x in (o_que, onde, o_que + onde))  # (n,) cada
-    cossenos = map(vetores.cosseno, o_que, onde)
-    linhas = list(zip(nomes, *tamanhos_, cossenos, strict=True))
-    colunas = {"token": str, "‖o quê‖": decimal, "‖onde‖": decimal, "‖h₀‖": decimal}
-    colunas |= {"cos(o quê, onde)": decimal}
-    return Quadro("O tamanho de cada parte da soma", colunas, linhas)
+    partes, titulo = {"‖h₀‖": soma}, "O tamanho de cada linha de h₀ (aqui, só o conteúdo)"
+    if modelo.wpe is not None:
+        partes = {"‖o quê‖": o_que, "‖onde‖": onde} | partes
+        titulo = "O tamanho de cada parte da soma"
+    elif not f.so_a_linha:
+        partes = {"‖linha‖": modelo.wte[ids]} | partes
+        titulo = f"O tamanho de cada linha, e de h₀ (aqui, {f.formula})"
+    if f.norma or (f.projecao and not f.projeta_antes):
+        partes["‖soma‖"] = partes.pop("‖h₀‖")
+        partes["‖h₀‖"] = pontas.entrada(modelo, ids, soma)  # (n, e) -> (n, d)
+        if modelo.wpe is None:
+            del partes["‖soma‖"]  # seria a linha outra vez
+    colunas = {"token": str} | dict.fromkeys(partes, decimal)
+    medidas = [np.linalg.norm(x, axis=1) for x in partes.values()]  # (n, d) -> (n,) cada
+    if modelo.wpe is not None:
+        colunas["cos(o quê, onde)"] = decimal
+        medidas.append([vetores.cosseno(a, b) for a, b in zip(o_que, onde, strict=True)])
+    return Quadro(titulo, colunas, list(zip(nomes, *medidas, strict=True)))
 
 
-def como_no_modelo(modelo: Modelo, ids: list[int], h0: np.ndarray) -> tuple[str, np.ndarray]:
-    """(nome, entrada (n, d)): a h₀ da lição, ou o que o BERT faz dela antes do primeiro bloco."""
-    nome = "h₀ contra hidden_states[0]"
-    if modelo.familia not in fontes.CODIFICADORES:
-        return nome, h0
-    return nome + " (com tipo de frase e LayerNorm)", pontas.soma_do_bert(modelo, ids)
+def frase_da_entrada(modelo: Modelo) -> str:
+    """O que este modelo faz à linha, se não for a soma simples do GPT-2; senão, ""."""
+    f = modelo.ficha
+    if not f.conhecida:
+        return (
+            f"A conta da entrada de **{modelo.nome}** não aparece aqui: {frase_da_familia(modelo)}"
+        )
+    if f.so_a_linha:
+        return "este modelo não soma posição nenhuma na entrada: h₀ é só o conteúdo."
+    if f.formula == "h₀ = linha + wpe[posição]":
+        return ""
+    nota = (
+        ""
+        if modelo.wpe is not None
+        else " A posição não está aqui: " + (f"{modelo.nome} {f.frase_da_posicao}.")
+    )
+    if f.projecao:
+        nota += " P leva a largura da tabela à dos blocos."
+    return f"neste modelo a conta da entrada é outra: **{f.formula}**.{nota}"
+
+
+def folga_da_entrada(
+    modelo: Modelo, ids: list[int], soma: np.ndarray, entrada: np.ndarray
+) -> float:
+    """O que outra ordem de somas pode mudar em `pontas.entrada`, em float32."""
+    return folga.soma(*pontas.custo_da_entrada(modelo, ids, soma, entrada), folga.EPS32)
+
+
+def frase_da_forma(passagem: pontas.Passagem) -> str:
+    """Se a forma do estado é a mesma da entrada à saída, bloco a bloco."""
+    entrada, saida, blocos = passagem.formas[0], passagem.formas[-1], len(passagem.formas) - 1
+    if len(set(passagem.formas)) == 1:
+        return f"A forma atravessa os {blocos} blocos sem mudar: {entrada} -> {saida}."
+    return f"A forma muda no fim dos {blocos} blocos: {entrada} -> {saida}."
 
 
 def conferir_gaussianos(cossenos: np.ndarray, d: int) -> list[Conferencia]:
@@ -602,17 +643,41 @@ def perguntas_da_amarracao(modelo: Modelo, pontas: dict) -> Quadro:
     return Quadro(titulo, {"pergunta": str, "resposta": str}, linhas, resultados)
 
 
-def cabeca_e_a_wte(modelo: Modelo, passagem: pontas.Passagem) -> bool:
-    """True se os logits são um produto com wte: a cabeça solta usa outra matriz, e a do BERT faz mais
-    que um produto."""
-    bert = modelo.familia in fontes.CODIFICADORES
-    return passagem.logits is not None and modelo.cabeca == "amarrada" and not bert
+def saida_a_mao(
+    modelo: Modelo, passagem: pontas.Passagem
+) -> tuple[str, np.ndarray, np.ndarray | None] | None:
+    """(nome, S (V, d), viés (V,) ou None): a matriz de saída, se os logits são um produto com ela; None se
+    não há logits, se a família é desconhecida ou se a cabeça faz mais que um produto (BERT)."""
+    f = modelo.ficha
+    if passagem.logits is None or f.codificador or not f.conhecida or modelo.cabeca == "ausente":
+        return None
+    S, vies = pontas.matriz_de_saida(modelo)
+    nome = (
+        "h_final · wteᵀ" if modelo.cabeca == "amarrada" else "h_final · Sᵀ, com a matriz da saída"
+    )
+    return nome, S, vies
 
 
-def folga_dos_logits(modelo: Modelo, normas: np.ndarray, passagem: pontas.Passagem) -> float:
-    """A folga de h_final · wteᵀ, d parcelas de ‖h‖·‖linha‖, relativa ao maior logit."""
+def frase_da_saida(modelo: Modelo) -> str:
+    """Por que a conta dos logits não é feita à mão, ou o que ela tem a mais; "" se é só o produto."""
+    f = modelo.ficha
+    if not f.conhecida:
+        return f"Os logits de {modelo.nome} não são refeitos à mão: {frase_da_familia(modelo)}"
+    if f.codificador and modelo.cabeca != "ausente":
+        return (
+            f"A cabeça de **{modelo.nome}** faz mais que um produto (uma camada densa e uma norma "
+            "antes dele): os logits não são refeitos à mão."
+        )
+    if f.formula_dos_logits != "logits = h_final · Sᵀ" and not f.codificador:
+        return f"Nesta família a saída não é só o produto: **{f.formula_dos_logits}**."
+    return ""
+
+
+def folga_dos_logits(modelo: Modelo, S: np.ndarray, passagem: pontas.Passagem) -> float:
+    """A folga de h_final · Sᵀ, d parcelas de ‖h‖·‖linha‖, relativa ao maior logit."""
     maior_h = np.linalg.norm(passagem.h_final, axis=1).max()
-    da_soma = folga.soma(modelo.d, maior_h * normas.max(), folga.EPS32)
+    maior = maior_h * vetores.normas_das_linhas(S).max() * abs(modelo.ficha.logits_vezes)
+    da_soma = folga.soma(S.shape[1], maior, folga.EPS32)
     return da_soma / float(np.abs(passagem.logits).max())
 
 

