@@ -129,9 +129,12 @@ if not aula.args.afirmacao and conferidas:
     aula.caderno.csv("afirmacoes", *quadros.tabela_inteira(conferidas))
     texto = errata.em_markdown({"resultados": aula.caderno.resultados})
     aula.guardar("errata.md", texto.encode("utf-8"), "o que corrigir, com a medida de hoje")
-aula.terminar()
-if aula.args.guardar:
-    guardados.guardar(
-        {"licao": aula.nome, **aula.caderno.ficha, "resultados": aula.caderno.resultados},
-        modelo.nome,
-    )
+
+
+def guardar():
+    if aula.args.guardar:
+        medidos = {"resultados": aula.caderno.resultados}
+        guardados.guardar({"licao": aula.nome, **aula.caderno.ficha, **medidos}, modelo.nome)
+
+
+aula.terminar(guardar)

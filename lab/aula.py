@@ -344,6 +344,8 @@ class Aula:
                 f"{id_}.{i + 1}", c.medido, "", o_que=c.nome, esperado=c.esperado,
                 tolerancia=c.tolerancia, confere=c.confere,
             )  # fmt: skip
+            if not c.confere:
+                self.diga(f"**Não confere: {c.nome}.** {_causa(c)}")
         return all(c.confere for c in linhas)
 
     def figura(self, id_: str, alt: str, desenhar: Callable, *argumentos) -> None:
@@ -408,8 +410,11 @@ class Aula:
         """Chama `f` quando a lição terminar, ou parar num erro ou num Ctrl-C."""
         self._no_fim.append(f)
 
-    def terminar(self) -> None:
-        """Grava as saídas e mostra o resumo: onde estão, quantas conferências, quanto tempo."""
+    def terminar(self, depois: Callable[[], None] = lambda: None) -> None:
+        """Grava as saídas e mostra o resumo: onde estão, quantas conferências, quanto tempo.
+
+        Chama `depois` com tudo já gravado. Com um NÃO entre as conferências, sai com o código 1.
+        """
         self._encerrar()
         conferidas = [c for da_secao in self._conferidas.values() for c in da_secao]
         falhas = [c for c in conferidas if not c.confere]
@@ -429,6 +434,7 @@ class Aula:
             self._console.print(feitas, highlight=False)
         for c in falhas:
             self._console.print(rotulado("Não confere:", "bold red", c.nome))
+            self._console.print(f"  {_causa(c)}", highlight=False)
         fizemos = contado(tabelas, "tabela")
         if figuras:
             fizemos += " e " + contado(figuras, "figura")
@@ -442,6 +448,9 @@ class Aula:
             self._console.print(f"Só as seções pedidas: {onde}.", highlight=False)
         sys.excepthook = sys.__excepthook__
         sinais.soltar()
+        depois()
+        if falhas and not jupyter.num_kernel():
+            raise SystemExit(1)  # as saídas ficam; quem chamou sabe que um número não confere
 
     # --- quando algo dá errado ---
 
@@ -468,6 +477,18 @@ def _celula(arquivo: str, linha: int) -> tuple[str, str]:
     inicio = max((i for i in comecos if i < linha), default=0)
     fim = min((i for i in comecos if i >= linha), default=len(linhas))
     return arquivo, "".join(linhas[inicio:fim]).rstrip() + "\n"
+
+
+def _causa(c: Conferencia) -> str:
+    """A frase de uma conferência que não confere: o que se mediu, e o que isso pode ser."""
+    if c.medido != c.medido:
+        return "O resultado não é um número (NaN): há NaN ou infinito nos pesos, ou no que se fez com eles."
+    longe = f"Medido {cientifico(c.medido)}, esperado {cientifico(c.esperado)}"
+    folga = f", com folga de {cientifico(c.tolerancia, 0)}" if c.tolerancia else ", sem folga"
+    return (
+        f"{longe}{folga}: é mais do que o arredondamento explica. Ou os números do arquivo não são os "
+        "que se supõe, ou a conta daqui não é a que este modelo faz; o que a seção diz dela não vale aqui."
+    )
 
 
 # As duas últimas colunas de toda conferência.

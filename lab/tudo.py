@@ -137,14 +137,14 @@ def limpo(texto: str) -> str:
 
 def julgar(nome: str, codigo: int, segundos: float, erro: str, gravou: bool) -> Execucao:
     """A `Execucao` de uma lição que acabou com o código `codigo` e disse `erro` no stderr."""
-    if codigo:
+    falhas = [str(f) for f in ler_resultado(caminhos.SAIDAS / nome).get("nao_conferem", [])]
+    if codigo and not (codigo == 1 and gravou and falhas):
         fazer = _o_que_fazer(nome, codigo, erro)
         fim = "\n".join(erro.splitlines()[-LINHAS_DO_ERRO:])
         return Execucao(nome, FALHOU, segundos, fazer, fim or f"código de saída {codigo}", gravou)
     if not gravou:
         fazer = ["rodou até o fim, mas não gravou resultado.json"]
         return Execucao(nome, RESSALVA, segundos, fazer, "", False)
-    falhas = [str(f) for f in ler_resultado(caminhos.SAIDAS / nome).get("nao_conferem", [])]
     if falhas:
         mais = f" (e mais {len(falhas) - 3})" if len(falhas) > 3 else ""
         return Execucao(nome, RESSALVA, segundos, [f"não confere: {'; '.join(falhas[:3])}{mais}"])

@@ -343,3 +343,34 @@ def test_eixo_logaritmico_sem_formulas_na_tela():
         # Quais potências a marcar muda de uma matplotlib para outra.
         assert [t for t in textos if re.fullmatch("10⁻[¹²³⁴-⁹]", t)], textos
     assert graficos._potencia(1000) == "1.000" and graficos._potencia(2.5) == "2,5"
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("medido", "codigo", "frase"),
+    [(0.5, 0, ""), (0.75, 1, "Medido 7,5e-01, esperado 5,0e-01"), (float("nan"), 1, "NaN")],
+)
+def test_um_nao_diz_a_causa_e_sai_com_1_com_tudo_gravado(
+    medido, codigo, frase, monkeypatch, tmp_path, capsys
+):
+    import aula
+    from nucleo.base.caderno import Conferencia
+
+    monkeypatch.setattr(sys, "argv", ["x", "--saida", str(tmp_path / "s"), "--sem-graficos"])
+    a, depois = aula.Aula("x", "Título.", {1: "um"}, usa_modelo=False), []
+    sys.excepthook = sys.__excepthook__
+    a.secao(1)
+    a.conferir("c", "Uma conta", [Conferencia("a medida", medido, 0.5, 0.1)])
+    a.diga("")  # uma frase vazia não deixa linha em branco
+    a.repare("")
+    saiu = 0
+    try:
+        a.terminar(lambda: depois.append((tmp_path / "s" / "resultado.json").is_file()))
+    except SystemExit as fim:
+        saiu = fim.code
+    assert saiu == codigo and depois == [True]
+    visto = capsys.readouterr().out
+    relatorio = (tmp_path / "s" / "relatorio.md").read_text("utf-8")
+    for texto in (visto, relatorio):
+        assert ("Não confere" in texto) == bool(frase) and frase in " ".join(texto.split())
+    assert "Repare" not in visto

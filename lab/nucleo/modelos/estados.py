@@ -21,9 +21,10 @@ def norma_final(modelo: Modelo):
 
 
 def _corpo(modelo: Modelo):
-    # No OPT os blocos moram um andar abaixo.
+    # No OPT e no Gemma 3 que vê imagens, os blocos moram um andar abaixo.
     base = modelo.completo().base_model
-    return getattr(base, "decoder", base)
+    andares = (getattr(base, nome, None) for nome in ("decoder", "language_model"))
+    return next((a for a in andares if a is not None), base)
 
 
 def estados(modelo: Modelo, frases: list[list[int]]) -> list[np.ndarray]:

@@ -157,7 +157,7 @@ _FAMILIAS: dict[str, dict] = {
     "llama": _LLAMA, "mistral": _LLAMA, "qwen2": _LLAMA, "qwen3": _LLAMA, "olmo2": _LLAMA,
     "granite": _LLAMA, "phi3": _LLAMA, "phi": _LLAMA_LN | {"parte": 0.5},
     "stablelm": _LLAMA_LN | {"parte": 0.25}, "smollm3": _LLAMA | {"amarra": True},
-    "gemma": _GEMMA, "gemma2": _GEMMA | {"teto": 30.0}, "gemma3_text": _GEMMA,
+    "gemma": _GEMMA, "gemma2": _GEMMA | {"teto": 30.0}, "gemma3_text": _GEMMA, "gemma3": _GEMMA,
     "cohere": _LLAMA_LN | {"amarra": True, "pares": "intercalado"},
     "bert": _COM_TIPO, "electra": _COM_TIPO | {"projecao": "embeddings_project"},
     "albert": _COM_TIPO | {"projecao": "encoder.embedding_hidden_mapping_in"},

@@ -260,6 +260,10 @@ def ler_config(pasta: Path) -> dict:
             f"Ele não pôde ser lido, ou o JSON está quebrado ({str(erro)[:200]}).",
             "Copie o arquivo de novo.",
         ) from None
+    if config.get("model_type") == "gemma3" and isinstance(config.get("text_config"), dict):
+        # O Gemma 3 que também vê imagens guarda à parte o config do texto, que é o que se lê aqui.
+        de_fora = {c: config[c] for c in ("model_type", "architectures") if c in config}
+        config = config["text_config"] | de_fora
     return config
 
 
