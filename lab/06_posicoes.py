@@ -73,10 +73,8 @@ longe = LONGE[:5] if aula.args.rapido else LONGE
 def abrir(padrao: str):
     """O modelo pedido, ou o padrão; None, com o motivo na tela, se não estiver nesta máquina."""
     try:
-        return aula.abrir_modelo(aula.args.modelo or padrao)
+        return pedido or aula.abrir_modelo(padrao)
     except ErroDoUsuario as erro:
-        if aula.args.modelo:
-            raise
         aula.diga(f"**Sem o {padrao}.** {erro.o_que} {erro.o_que_fazer}")
 
 
@@ -85,6 +83,10 @@ def anotar(unidade="", **valores) -> None:
     for id_, valor in valores.items():
         aula.resultado(id_, valor, unidade)
 
+
+# O modelo pedido abre já: se não serve à 6.5, o engano aparece agora.
+pedido = aula.args.modelo and any(map(aula.pediu, ("6.5", "6.6"))) and aula.abrir_modelo()
+exp.exigir_causal(pedido if aula.pediu("6.5") else None)
 
 # %% 6.1 · Input Embeddings (Camada de Embeddings)
 if aula.secao("6.1"):
@@ -289,7 +291,7 @@ if aula.secao("6.5"):
     # pedido vem sozinho; o texto é o da língua que ele lê.
     medidos, perdas = {}, []
     sem_pedir = ["mini"] if aula.args.rapido else ["smollm2", "mini"]
-    for nome in [aula.args.modelo] if aula.args.modelo else sem_pedir:
+    for nome in ["o pedido"] if pedido else sem_pedir:
         if modelo := abrir(nome):
             m = medidos[modelo.nome] = exp.sem_posicao(modelo)
             com, sem = m.mudanca.perda_antes, m.mudanca.perda_depois
@@ -364,18 +366,15 @@ if aula.secao("6.6"):
     )
     # O mesmo RoPE dentro de um modelo de verdade.
     modelo = None if aula.args.rapido else abrir("smollm2")
-    if modelo and modelo.wpe is not None:
-        aula.diga(
-            f"O **{modelo.nome}** soma uma wpe e não gira nada: aqui não há RoPE para trocar."
-        )
-    elif modelo:
+    aula.diga(exp.sem_rope(modelo))
+    if modelo and not exp.sem_rope(modelo):
         la = giro.dentro_do_modelo(modelo, textos.trecho("en"))
         titulo = f"Dentro do {modelo.nome}: log-probabilidades"
         aula.comparar("66_modelo", titulo, giro.conferir_no_modelo(la))
         aula.quadro("66_pareamentos", giro.quadro_dos_pareamentos(modelo.nome, la))
         anotar("nats por token", perda_rope_certo=la.nosso.perda_depois)
         anotar("nats por token", perda_rope_misturado=la.misturado.perda_depois)
-        aula.repare("nada avisa que o pareamento está errado: o modelo responde, e responde mal.")
+        aula.repare(giro.frase_dos_pareamentos(la))
 
     # Esticar à mão: a interpolação divide as posições, e a última volta a caber no treino.
     theta = 10_000 ** -(torch.arange(0, d, 2, dtype=torch.float64) / d)  # (d/2,)

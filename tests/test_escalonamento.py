@@ -173,7 +173,7 @@ def test_do_config_igual_ao_transformers(tipo):
     assert escala.fator_de_atencao == pytest.approx(deles.attention_scaling)
 
 
-LONGO = {"rope_parameters": {"rope_type": "longrope"}, "max_position_embeddings": 64}
+LONGO = {"rope_parameters": {"rope_type": "espiral"}, "max_position_embeddings": 64}
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ LONGO = {"rope_parameters": {"rope_type": "longrope"}, "max_position_embeddings"
     [
         (lambda: esc.linear(63, 2.0), "63"),
         (lambda: esc.ntk(2, 2.0), "2"),
-        (lambda: esc.do_config(LONGO, 8), "longrope"),
+        (lambda: esc.do_config(LONGO, 8), "espiral"),
     ],
 )
 def test_enganos_tem_mensagem(faz, diz):

@@ -11,6 +11,7 @@ atenção). Cada função sai da fórmula do seu artigo e devolve um `Escaloname
 | NTK dinâmico | NTK com s do comprimento de agora: até L nada muda |
 | YaRN | por par: rápido fica, lento divide por s, rampa no meio; e esfria a atenção |
 | Llama 3 | como o YaRN, com outra rampa e sem a temperatura |
+| LongRoPE | um fator por par, achado por busca, que vem com o modelo |
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ def yarn(
     beta_rapido: float = 32.0,
     beta_lento: float = 1.0,
     rampa: str = "indice",
+    arredondar: bool = True,
 ) -> Escalonamento:
     """YaRN: cada par conforme quantas voltas r = L/λ dá dentro do contexto de treino.
 
@@ -101,8 +103,8 @@ def yarn(
 
     O γ do meio tem duas versões, e não dão o mesmo número:
 
-    - "indice": reta no ÍNDICE do par, com as pontas arredondadas para fora. É o código dos
-      autores e o que transformers, vLLM e llama.cpp fazem: a dos modelos publicados;
+    - "indice": reta no ÍNDICE do par, com as pontas arredondadas para fora (`arredondar`). É o código
+      dos autores e o que transformers, vLLM e llama.cpp fazem: a dos modelos publicados;
     - "artigo": reta em r, como está impresso no artigo.
 
     Argumentos:
@@ -118,8 +120,10 @@ def yarn(
             """O índice (fracionário) do par que dá tantas voltas em L: resolve r(i) = voltas."""
             return d * math.log(treino / (voltas * 2 * math.pi)) / (2 * math.log(base))
 
-        inicio = max(math.floor(indice(beta_rapido)), 0)
-        fim = min(math.ceil(indice(beta_lento)), d - 1)
+        inicio, fim = indice(beta_rapido), indice(beta_lento)
+        if arredondar:
+            inicio, fim = math.floor(inicio), math.ceil(fim)
+        inicio, fim = max(inicio, 0), min(fim, d - 1)
         # Pontas iguais fariam uma divisão por zero; os autores abrem a rampa em um milésimo.
         largura = fim - inicio if fim != inicio else 0.001
         gama = 1 - (torch.arange(d // 2, dtype=torch.float64) - inicio) / largura
@@ -147,36 +151,91 @@ def llama3(
     return Escalonamento((1 - gama) * theta / fator + gama * theta)
 
 
+def longrope(
+    d: int,
+    divide: Tensor,
+    fator: float,
+    treino: int,
+    base: float = BASE,
+    *,
+    temperatura: float | None = None,
+) -> Escalonamento:
+    """LongRoPE: cada par dividido por um fator próprio, achado por busca, que vem com o modelo.
+
+    Ding et al. (2024), "LongRoPE", equação 4, e o código do Phi-3. Argumentos:
+        divide: (d/2,) os fatores (há uma lista para textos curtos e outra para longos).
+        temperatura: None vale √(1 + ln s / ln L).
+    """
+    if temperatura is None:
+        temperatura = math.sqrt(1 + math.log(fator) / math.log(treino)) if fator > 1 else 1.0
+    return Escalonamento(frequencias(d, base) / divide, temperatura)
+
+
 # --------------------------------------------------------------------------- o que diz um config
 
 
-def do_config(config: Mapping[str, Any], d: int) -> Escalonamento:
+def do_config(
+    config: Mapping[str, Any],
+    d: int,
+    comprimento: int | None = None,
+    camada: str | None = None,
+    base: float = BASE,
+) -> Escalonamento:
     """O `Escalonamento` que um `config.json` da Hugging Face pede em `rope_parameters`.
 
-    `d` é a dimensão da cabeça; o tipo dinâmico vem como é até o fim do treino, sem esticar.
+    Argumentos:
+        d: quantas coordenadas de cada cabeça giram.
+        comprimento: posições da sequência de agora; None vale o treino. Só o dinâmico e o longrope
+            olham para ela.
+        camada: o tipo da camada ("full_attention"…), onde cada tipo tem os seus parâmetros.
+        base: a que vale se o config não diz nenhuma (o GPT-J).
 
     Levanta:
-        ErroDePosicao: tipo que este laboratório não faz (longrope, um por tipo de camada…).
+        ErroDePosicao: tipo que este laboratório não faz.
     """
-    p = config["rope_parameters"]
-    tipo, base, fator = (p.get(chave) for chave in ("rope_type", "rope_theta", "factor"))
-    treino = p.get("original_max_position_embeddings") or config["max_position_embeddings"]
+    p = config.get("rope_parameters") or {}
+    p = p.get(camada, p)
+    tipo, fator = p.get("rope_type", "default"), p.get("factor")
+    base = p.get("rope_theta") or base
+    maximo = config.get("max_position_embeddings")
+    treino = p.get("original_max_position_embeddings") or maximo
     if tipo == "default":
         return sem_escala(d, base)
     if tipo == "linear":
         return linear(d, fator, base)
     if tipo == "dynamic":
-        return ntk_dinamico(d, treino, treino, fator, base)
+        return ntk_dinamico(d, comprimento or maximo, maximo, fator, base)
     if tipo == "yarn":
-        betas = p.get("beta_fast") or 32.0, p.get("beta_slow") or 1.0
-        escala = yarn(d, fator, treino, base, beta_rapido=betas[0], beta_lento=betas[1])
-        temperatura = p.get("attention_factor") or escala.fator_de_atencao
-        return escala._replace(fator_de_atencao=temperatura)
+        return _yarn_do_config(p, d, fator or maximo / treino, treino, base)
     if tipo == "llama3":
         pontas = {"fator_baixo": p["low_freq_factor"], "fator_alto": p["high_freq_factor"]}
         return llama3(d, fator, treino, base, **pontas)
+    if tipo == "longrope":
+        longo = comprimento is not None and comprimento > treino
+        divide = torch.tensor(p["long_factor" if longo else "short_factor"], dtype=torch.float64)
+        temperatura = p.get("attention_factor")
+        return longrope(d, divide, fator or maximo / treino, treino, base, temperatura=temperatura)
     raise ErroDePosicao(
         f"RoPE do tipo {tipo!r} não está neste laboratório.",
-        "Temos default, linear, dynamic, yarn e llama3.",
+        "Temos default, linear, dynamic, yarn, llama3 e longrope.",
         "Use um modelo de um desses tipos.",
     )
+
+
+def _yarn_do_config(p: Mapping, d: int, fator: float, treino: int, base: float) -> Escalonamento:
+    betas = p.get("beta_fast") or 32.0, p.get("beta_slow") or 1.0
+    arredondar = p.get("truncate", True)
+    escala = yarn(
+        d, fator, treino, base, beta_rapido=betas[0], beta_lento=betas[1], arredondar=arredondar
+    )
+    temperatura = p.get("attention_factor")
+    if temperatura is None and p.get("mscale") and p.get("mscale_all_dim"):
+        # O DeepSeek divide duas temperaturas, cada uma com o seu peso.
+        cima, baixo = (
+            0.1 * p[m] * math.log(fator) + 1 if fator > 1 else 1.0
+            for m in ("mscale", "mscale_all_dim")
+        )
+        temperatura = cima / baixo
+    if temperatura is None:
+        temperatura = escala.fator_de_atencao if fator > 1 else 1.0
+    return escala._replace(fator_de_atencao=temperatura)

@@ -112,21 +112,24 @@ def permutacao_para_metades(d: int) -> Tensor:
     return torch.cat((torch.arange(0, d, 2), torch.arange(1, d, 2)))
 
 
-def permutar_projecao(peso: Tensor, n_cabecas: int, para: str) -> Tensor:
+def permutar_projecao(
+    peso: Tensor, n_cabecas: int, para: str, dimensoes: int | None = None
+) -> Tensor:
     """Reordena as linhas de q_proj ou k_proj para o outro pareamento.
 
     É o que a Hugging Face faz ao converter os pesos da Meta, e o GGUF desfaz: o modelo fica
     idêntico, contanto que o RoPE mude junto. q · k não muda porque a mesma troca vale para os dois.
 
     Argumentos:
-        peso: (n_cabecas · d, entrada), a disposição do `nn.Linear`.
+        peso: (n_cabecas · d, entrada), a disposição do `nn.Linear`; ou (n_cabecas · d,), um viés.
         para: o pareamento de chegada.
+        dimensoes: quantas coordenadas de cada cabeça giram, as primeiras; None vale todas.
     Devolve:
         peso da mesma forma, com as linhas trocadas dentro de cada cabeça.
     """
-    p = permutacao_para_metades(peso.shape[0] // n_cabecas)
-    if para == "intercalado":
-        p = p.argsort()
+    p = torch.arange(peso.shape[0] // n_cabecas)
+    giram = permutacao_para_metades(dimensoes or len(p))
+    p[: len(giram)] = giram if para == "metades" else giram.argsort()
     por_cabeca = peso.unflatten(0, (n_cabecas, -1))  # (H·d, e) -> (H, d, e)
     return por_cabeca[:, p].flatten(0, 1)  # -> (H·d, e)
 

@@ -131,7 +131,9 @@ def _perda(c):
     # Um trecho basta para ver a diferença, e a medida sai em segundos.
     janelas = ids(textos.trecho(lingua)[:240]).split(m.n_ctx or 256)
     frases = [ids(ordem + ".") for ordem in textos.ordens(lingua)]
-    medido = posicoes_no_modelo.sem_posicao(m.completo(), janelas, frases)
+    medido = posicoes_no_modelo.sem_posicao(
+        m.completo(), janelas, frases, giro=m.ficha.giro, tabela=m.ficha.wpe
+    )
     com, sem = medido.mudanca.perda_antes, medido.mudanca.perda_depois
     muda = porcento(medido.mudanca.variacao_total)
     chave = "a" if sem - com < 0.1 else "b" if sem < com + 1 else "c"
@@ -168,11 +170,12 @@ def _so_a_distancia(c):
 
 
 def _pareamento(c):
-    m = c.modelo if c.modelo.wpe is None else fontes.abrir("smollm2", c.progresso)
+    m = c.modelo if c.modelo.ficha.giro else fontes.abrir("smollm2", c.progresso)
     lm = m.completo()
     ids = torch.tensor(m.tokenizador.ids(textos.trecho("en"))[:48])
     antes = posicoes_no_modelo.ler(lm, ids)
-    with posicoes_no_modelo.rope_trocado(lm, "intercalado"):
+    errado = posicoes_no_modelo.OUTRO[m.ficha.giro.pareamento]
+    with posicoes_no_modelo.rope_trocado(lm, m.ficha.giro, errado):
         depois = posicoes_no_modelo.ler(lm, ids)
     chave = "a" if depois.perda - antes.perda < 0.1 else "b"
     texto = f"a perda vai de {decimal(antes.perda, 2)} a {decimal(depois.perda, 2)} nats por token, e nenhum erro aparece"

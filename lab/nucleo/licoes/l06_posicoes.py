@@ -14,10 +14,11 @@ from torch import Tensor, nn
 
 from nucleo.base import caminhos
 from nucleo.base.caderno import Conferencia, Quadro, numero
+from nucleo.base.erros import ErroDoUsuario
 from nucleo.base.unidades import cientifico, decimal, inteiro, porcento
 from nucleo.contas import folga, permutacao, posicoes, posicoes_no_modelo, vieses
 from nucleo.contas.posicoes import CamadaDeEntrada, CodificacaoPosicional, senoides
-from nucleo.modelos import listas, textos
+from nucleo.modelos import listas, pontas, textos
 from nucleo.modelos.fontes import Modelo
 
 
@@ -373,10 +374,63 @@ def sem_posicao(modelo: Modelo) -> posicoes_no_modelo.SemPosicao:
     tok = modelo.tokenizador
     lingua = listas.palavras_para(tok).idioma
     # Janelas que cabem na wpe; o SmolLM2 leria tudo de uma vez, mas a comparação é a mesma.
-    janelas = torch.tensor(tok.ids(textos.trecho(lingua))).split(modelo.n_ctx or 256)
+    cabem = modelo.n_ctx or min(256, modelo.limite or 256)
+    janelas = torch.tensor(tok.ids(textos.trecho(lingua))).split(cabem)
     # O mesmo ponto no fim: compara-se a previsão que vem depois dele.
     duas = [torch.tensor(tok.ids(ordem + ".")) for ordem in textos.ordens(lingua)]
-    return posicoes_no_modelo.sem_posicao(modelo.completo(), janelas, duas)
+    if max(map(len, duas)) > (modelo.limite or math.inf):
+        raise ErroDoUsuario(
+            f"As frases da seção 6.5 não cabem em {modelo.nome}.",
+            f"Elas têm até {max(map(len, duas))} tokens, e ele lê até {modelo.limite}.",
+            "Use outro modelo, por exemplo:  --modelo mini",
+        )
+    f = modelo.ficha
+    return posicoes_no_modelo.sem_posicao(
+        modelo.completo(), janelas, duas, giro=f.giro, tabela=f.wpe
+    )
+
+
+def exigir_causal(modelo: Modelo | None) -> None:
+    """Erros: `ErroDoUsuario` se a seção 6.5 não pode tirar as posições deste modelo e medir a perda."""
+    if not modelo:
+        return
+    f = modelo.ficha
+    agora = (
+        "Use --modelo smollm2 ou --modelo mini; as outras seções (--secao 6.1 …) não precisam dele."
+    )
+    if not f.conhecida:
+        pontas.exigir_conhecida(modelo)
+    if f.codificador or modelo.cabeca == "ausente":
+        lido = (
+            "lê a frase inteira de uma vez" if f.codificador else "está sem a cabeça de linguagem"
+        )
+        raise ErroDoUsuario(
+            f"A seção 6.5 precisa de um modelo que prevê o próximo token, e {modelo.nome} não prevê.",
+            f"Ele {lido}: a perda do próximo token, que a seção mede com e sem posição, não existe nele.",
+            agora,
+        )
+    if not (f.giro or f.wpe):
+        raise ErroDoUsuario(
+            f"A seção 6.5 não sabe tirar as posições de {modelo.nome}.",
+            f"Ele {f.frase_da_posicao}; o laboratório tira uma wpe (com zeros) e um RoPE (parado).",
+            agora,
+        )
+
+
+def sem_rope(modelo: Modelo | None) -> str:
+    """Por que a seção 6.6 não troca o RoPE deste modelo; "" se troca, ou se não há modelo."""
+    if not modelo:
+        return ""
+    f = modelo.ficha
+    if f.giro and not f.codificador and modelo.cabeca != "ausente":
+        return ""
+    if f.giro:
+        return (
+            f"O **{modelo.nome}** {f.frase_da_posicao}, mas não prevê o próximo token: a troca, que "
+            "se mede na previsão dele, não é feita aqui."
+        )
+    aqui = "aqui não há RoPE para trocar" if f.conhecida else "se há um RoPE para trocar, não sei"
+    return f"O **{modelo.nome}** {f.frase_da_posicao}: {aqui}."
 
 
 def quadro_sem_posicao(medidos: dict[str, posicoes_no_modelo.SemPosicao]) -> Quadro:

@@ -62,10 +62,12 @@ def angulos_em_meia_precisao(d: int, quais: list[int]) -> Quadro:
 class NoModelo(NamedTuple):
     """O RoPE dentro de um modelo de verdade: o da biblioteca, e o que mudou com cada um dos nossos."""
 
+    pareamento: str  # o dos pesos deste modelo
+    cortado: int  # quantos tokens do texto não couberam
     original: TextoLido
-    nosso: Mudanca  # em metades, o pareamento dos pesos
-    misturado: Mudanca  # intercalado, com os pesos de metades
-    desfeito: Mudanca  # intercalado, com q e k permutados
+    nosso: Mudanca  # no pareamento dos pesos
+    misturado: Mudanca  # no outro, com os pesos como estão
+    desfeito: Mudanca  # no outro, com q e k permutados
     limite: float  # o que outra ordem de somas pode mudar numa log-probabilidade
 
 
@@ -73,43 +75,64 @@ def dentro_do_modelo(modelo, texto: str) -> NoModelo:
     """O nosso RoPE no lugar do da biblioteca; os pareamentos misturados; a mistura desfeita.
 
     Argumentos:
-        modelo: `modelos.Modelo` com RoPE e o corpo inteiro.
+        modelo: `modelos.Modelo` com RoPE e o corpo inteiro. O texto que não couber fica de fora.
     """
-    lm = modelo.completo()
-    ids = torch.tensor(modelo.tokenizador.ids(texto))
+    lm, giro = modelo.completo(), modelo.ficha.giro
+    todos = torch.tensor(modelo.tokenizador.ids(texto))
+    ids = todos[: modelo.limite]
+    outro = posicoes_no_modelo.OUTRO[giro.pareamento]
     original = ler(lm, ids)
-    with posicoes_no_modelo.rope_trocado(lm):
+    with posicoes_no_modelo.rope_trocado(lm, giro):
         nosso = comparar(original, ler(lm, ids))
-    with posicoes_no_modelo.rope_trocado(lm, "intercalado"):
+    with posicoes_no_modelo.rope_trocado(lm, giro, outro):
         misturado = comparar(original, ler(lm, ids))
     with (
-        posicoes_no_modelo.projecoes_permutadas(lm),
-        posicoes_no_modelo.rope_trocado(lm, "intercalado"),
+        posicoes_no_modelo.projecoes_permutadas(lm, giro),
+        posicoes_no_modelo.rope_trocado(lm, giro, outro),
     ):
         desfeito = comparar(original, ler(lm, ids))
-    camadas = len(list(lm.base_model.layers))
+    camadas = lm.config.get_text_config().num_hidden_layers
     limite = folga.modelo(camadas, modelo.d, original.log_probs.abs().max())
-    return NoModelo(original, nosso, misturado, desfeito, limite)
+    return NoModelo(
+        giro.pareamento, len(todos) - len(ids), original, nosso, misturado, desfeito, limite
+    )
+
+
+_EM = {"metades": "em metades", "intercalado": "intercalado"}
 
 
 def conferir_no_modelo(la: NoModelo) -> list[Conferencia]:
-    """O nosso RoPE, e o intercalado com os pesos permutados: as log-probabilidades não mudam."""
-    nomes = ("nosso RoPE no lugar do da biblioteca", "intercalado, com q e k permutados")
+    """O nosso RoPE, e o outro pareamento com os pesos permutados: as log-probabilidades não mudam."""
+    outro = _EM[posicoes_no_modelo.OUTRO[la.pareamento]]
+    nomes = ("nosso RoPE no lugar do da biblioteca", f"{outro}, com q e k permutados")
     mudou = zip(nomes, (la.nosso, la.desfeito), strict=True)
     return [Conferencia(nome, m.maior_diferenca, 0, la.limite) for nome, m in mudou]
 
 
 def quadro_dos_pareamentos(nome: str, la: NoModelo) -> Quadro:
-    """A perda e a fração de respostas iguais com cada RoPE."""
+    """A perda e a fração de respostas iguais com cada RoPE; "errado" é o que não é o dos pesos."""
+    certo, outro = _EM[la.pareamento], _EM[posicoes_no_modelo.OUTRO[la.pareamento]]
     trocas = {
-        "o nosso, em metades": la.nosso,
-        "o nosso, intercalado (errado)": la.misturado,
-        "intercalado, com q e k permutados": la.desfeito,
+        f"o nosso, {certo}": la.nosso,
+        f"o nosso, {outro} (errado)": la.misturado,
+        f"{outro}, com q e k permutados": la.desfeito,
     }
     linhas = [["o da biblioteca", la.original.perda, 1.0]]
     linhas += [[troca, m.perda_depois, m.mesma_resposta] for troca, m in trocas.items()]
     colunas = {"o RoPE": str, "perda": decimal, "mesma resposta": porcento}
-    return Quadro(f"{nome}: misturar os pareamentos", colunas, linhas)
+    corte = f" (o fim do texto, {la.cortado} tokens, não coube)" if la.cortado else ""
+    return Quadro(f"{nome}: misturar os pareamentos{corte}", colunas, linhas)
+
+
+def frase_dos_pareamentos(la: NoModelo) -> str:
+    """O que o pareamento trocado fez a este modelo, pelos números."""
+    m = la.misturado
+    if m.perda_depois > m.perda_antes + 0.1:
+        return "nada avisa que o pareamento está errado: o modelo responde, e responde mal."
+    return (
+        f"nada avisa que o pareamento está errado; aqui a perda foi de {decimal(m.perda_antes)} a "
+        f"{decimal(m.perda_depois)}, e {porcento(1 - m.mesma_resposta)} das respostas mudaram."
+    )
 
 
 # --------------------------------------------------------------------------- esticar

@@ -35,8 +35,7 @@ def estados(modelo: Modelo, frases: list[list[int]]) -> list[np.ndarray]:
     """
     import torch
 
-    # A wpe manda: no RoBERTa, max_position_embeddings conta também as linhas que não são posição.
-    limite = modelo.n_ctx or modelo.config.get("max_position_embeddings")
+    limite = modelo.limite
     for ids in frases:
         if limite and len(ids) > limite:
             raise ErroDoUsuario(

@@ -78,6 +78,14 @@ class Modelo:
         return None if self.wpe is None else self.wpe.shape[0] - self.ficha.primeira
 
     @property
+    def limite(self) -> int | None:
+        """Quantos tokens uma sequência pode ter: as linhas da wpe, ou o que o config diz; None se nada diz."""
+        chaves = ("max_position_embeddings", "n_positions", "max_seq_len")
+        dito = next((self.config[c] for c in chaves if self.config.get(c)), None)
+        # A wpe manda: no RoBERTa o config conta também as linhas que não são posição.
+        return self.n_ctx or dito
+
+    @property
     def tem_completo(self) -> bool:
         """True se o modelo inteiro (os blocos também) está em disco."""
         return self.pasta is not None
