@@ -92,7 +92,8 @@ def dentro_do_modelo(modelo, texto: str) -> NoModelo:
     ):
         desfeito = comparar(original, ler(lm, ids))
     camadas = lm.config.get_text_config().num_hidden_layers
-    limite = folga.modelo(camadas, modelo.d, original.log_probs.abs().max())
+    # Cada camada soma d parcelas, e a atenção outras T; o ângulo da posição T arredonda outras T vezes.
+    limite = folga.modelo(camadas, modelo.d + 2 * len(ids), original.log_probs.abs().max())
     return NoModelo(
         giro.pareamento, len(todos) - len(ids), original, nosso, misturado, desfeito, limite
     )
